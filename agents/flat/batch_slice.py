@@ -7,11 +7,16 @@ import numpy as np
 from agents.flat.batch_arrays import BatchArrays, pairs_of_links, write_runs
 from agents.flat.batch_simulation import Simulation
 from agents.flat.batch_tables import StageTables
-from agents.flat.episode_batch import SeatState
-from agents.flat.kernels.courses import begin_courses, begin_episodes
+from agents.flat.episode import SeatState
 from agents.flat.kernels.judgement import judge_epochs
-from agents.flat.kernels.links import draw_epochs, draw_worlds, observe_links
 from agents.flat.kernels.placements import decode_layers, decode_order_and_splits
+from agents.flat.kernels.worlds import (
+    begin_courses,
+    begin_episodes,
+    draw_epochs,
+    draw_worlds,
+    observe_links,
+)
 from agents.flat.link_factors import LinkFactors
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import (

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.flat.compiled_batch import CompiledBatch, is_compilable
-from agents.flat.episode_batch import EpisodeBatch, SeatState
+from agents.flat.episode import EpisodeBatch, SeatState
 from agents.flat.kernels.placements import first_out_of_range
 from agents.flat.plain_corrections import from_plain, to_plain
 from agents.flat.task import PlacementTask

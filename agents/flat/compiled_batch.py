@@ -9,7 +9,7 @@ import numpy.typing as npt
 from agents.flat.batch_arrays import new_batch_arrays
 from agents.flat.batch_slice import BatchSlice
 from agents.flat.batch_tables import StageTables
-from agents.flat.episode_batch import SeatState
+from agents.flat.episode import SeatState
 from agents.flat.kernels.placements import domains_of_layers
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import (
@@ -32,7 +32,7 @@ def is_compilable(task: PlacementTask) -> bool:
 
 
 class CompiledBatch:
-    """The same as `agents.flat.episode_batch.EpisodeBatch` to the last bit, for `is_compilable`
+    """The same as `agents.flat.episode.EpisodeBatch` to the last bit, for `is_compilable`
     tasks.
 
     Threads step slices of neighbouring environments, which do not depend on each other.

@@ -16,8 +16,8 @@ from agents.hi_ppo.bound_proposals import BoundProposer, planned_bound
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.moves.choosing import Chooser, NamesRules
 from agents.hi_ppo.moves.known_plans import KnownPlans
-from agents.hi_ppo.policies import TrainedRange
 from agents.hi_ppo.plan_source import ProposesPlans
+from agents.hi_ppo.policies import TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
 from agents.judge.look_ahead import LookAhead
 from agents.trainers.trainer import Trainer

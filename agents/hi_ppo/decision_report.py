@@ -13,7 +13,7 @@ from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, MOST_LOCAL_SERVERS
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
-from agents.replanning.changes import Changes
+from agents.replanning.plan_costs import Changes
 from agents.trainers.ideal import IDEAL
 from des import Plan
 from des.compiled.simulate import simulate_compiled

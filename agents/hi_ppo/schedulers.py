@@ -85,7 +85,7 @@ class FixedRule:
 def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
     """Return what makes schedulers that propose as trained policies do and move by one rule.
 
-    The rules are those of `agents.replanning.horizon.Horizon` on the plans proposed so far, by the
+    The rules are those of `agents.replanning.rules.Horizon` on the plans proposed so far, by the
     names that they have there; errors are those of `policy_scheduler`.
     """
     policies = Policies.load(checkpoint)

@@ -17,7 +17,7 @@ from agents.hi_ppo.schedulers import FixedRule
 from agents.judge.look_ahead import LookAhead, PlanJudge
 from agents.planners.names import MOVING_NAMES
 from agents.ppo.shipped_weights import shipped_weights_of
-from agents.replanning.plan_times import PlanTimes
+from agents.replanning.plan_costs import PlanTimes
 from agents.search.ideal_plans import ideal_plans
 from des import Corrections, Placement, Plan, Topology, Workload
 from des.base.checks import require_one_of

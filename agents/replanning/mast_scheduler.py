@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
 from agents.decision.problem import PlanningProblem
-from agents.decision.simulator import Simulator
 from agents.decision.situation import Decision, Situation
 from agents.planners.rules.mast import placed
 from des import InfeasiblePlacementError, Plan, check_memory
@@ -53,10 +52,9 @@ class MastScheduler:
         *,
         slow_every: int = 8,
         schedules: tuple[str, ...] = (),
-        simulator: Simulator = simulate_compiled,
     ) -> None:
         require_count("MAST", "slow_every", slow_every)
-        self._slow_every, self._schedules, self._simulator = slow_every, schedules, simulator
+        self._slow_every, self._schedules = slow_every, schedules
         self.begin()
 
     def begin(self) -> None:
@@ -94,7 +92,7 @@ class MastScheduler:
             topology=occupied(situation),
             workload=situation.workload,
             schedules=self._schedules,
-            simulator=self._simulator,
+            simulator=simulate_compiled,
             corrections=situation.corrections,
             last_plan=situation.last_plan,
         )

@@ -7,13 +7,10 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from agents.decision.situation import TIME_ONLY, Preference
-from agents.scheduling.draws import DrawnCourses
-from agents.scheduling.known_plan import KnownPlan
-from agents.scheduling.known_plans import SCOUT_SEED, known_plans
+from agents.scheduling.draws import SCOUT_SEED, DrawnCourses, known_plans
 from agents.scheduling.observation import Observing
 from agents.scheduling.plan_action import PlanAction
-from agents.scheduling.setting import Setting
-from agents.scheduling.step_times import steps_s
+from agents.scheduling.setting import KnownPlan, Setting, steps_s
 from des import Placement, Plan
 from des.base.checks import require_count, require_non_negative
 from des.compiled.many.layout import Real

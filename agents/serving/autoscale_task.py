@@ -1,4 +1,4 @@
-"""The autoscaling task: days of requests on a fleet, one action a decision."""
+"""The task of autoscaling: its actions, observations and rewards, and a batch of its days."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from agents.ppo.batch_step import ReplayedBatch, TaskStep
 from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLRewardCalculator, RLStateCollector
 from des.compiled.fleet import CompiledFleet
@@ -230,3 +231,46 @@ class TraceRLSimulator:
     def first_choices(self) -> tuple[int, ...]:
         """Choices that change nothing."""
         return tuple(size // 2 for size in self.executor.sizes)
+
+
+class AutoscaleBatch(ReplayedBatch[TraceRLSimulator]):
+    """N simulators; environment ``i`` goes through the days of ``seed`` and ``i``.
+
+    Actions are the numbers of changes that `RLActionExecutor.sizes` counts.
+    """
+
+    has_time_limit = True
+
+    def __init__(
+        self,
+        num_envs: int,
+        seed: int,
+        make_world: Callable[[int], World] = drawn_day,
+        executor: RLActionExecutor | None = None,
+    ) -> None:
+        executor = executor or RLActionExecutor()
+        super().__init__(
+            "autoscaling",
+            num_envs,
+            seed,
+            lambda: TraceRLSimulator(make_world=make_world, executor=executor),
+        )
+
+    @property
+    def observation_size(self) -> int:
+        """Entries of one observation, D."""
+        return self.tasks[0].collector.size
+
+    @property
+    def action_sizes(self) -> tuple[int, ...]:
+        """Number of choices of every action component."""
+        return self.tasks[0].executor.sizes
+
+    @property
+    def ordinal_starts(self) -> tuple[float | None, ...]:
+        """Start in the middle: no change."""
+        return (0.5, 0.5, 0.5)
+
+    def play(self, task: TraceRLSimulator, choices: list[int]) -> TaskStep:
+        """Apply the choices of one action, as changes of the pools."""
+        return task.step(task.executor.action_of(np.array(choices)))

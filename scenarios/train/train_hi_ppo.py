@@ -38,7 +38,7 @@ with lazy_imports(__name__):
     from agents.hi_ppo.placement.config import PlacementConfig
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.hi_ppo.policies import TrainedRange
-    from agents.ppo import checkpoint, devices, training_state
+    from agents.ppo import checkpoint, devices, trained_policy
     from des.base import console as base_console
     from des.base.parallel_map import ParallelMap
     from scenarios.train import hi_ppo_moves, workplace
@@ -231,7 +231,7 @@ def _placement(
 
 def _update_of(state: Mapping[str, object], config: Config, path: Path) -> int:
     try:
-        return training_state.update_of(state, most=config.updates)
+        return trained_policy.update_of(state, most=config.updates)
     except checkpoint.CheckpointError as error:
         raise checkpoint.CheckpointError(f"checkpoint {path}: {error}") from error
 

@@ -6,7 +6,6 @@ Courses are first halves of the public spot traces, thinned and stretched, and d
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ with lazy_imports(__name__):
 
     from agents.hi_ppo.spot import batch, observer, policy
     from agents.ppo import networks, ppo_config, trainer
-    from scenarios.frame import repeat, writing
+    from scenarios.frame import writing
     from scenarios.reproduce import cases, spot_methods, spot_sites, spot_suites
     from scenarios.reproduce.spot_suites import SpotCase
     from scenarios.train import ppo_training, spot_worlds
@@ -72,7 +71,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "instances"):
         require_count(f"--{name}", "value", getattr(config, name))
-    choice = config.choice()
+    config.choice()  # refused before minutes of work, as a folder that is
     writing.require_no_run(config.out)
     file = cases.PUBLISHED / "spot.json"
     rows = cases.read_cases(file, spot_sites.SiteSets, file).rows
@@ -96,11 +95,8 @@ def run(arguments: Sequence[str], prog: str) -> int:
         [row for name, each in suites.judged.items() for row in _rows(name, each, rules_h, paths)]
     )
     lines = share_lines(frame)
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    files = choice.row_files({"shares": frame})
-    files |= writing.result_file(repeat.repeated_settings(config), lines=lines)
-    DOCUMENT.add(rows=frame, lines=lines, files=writing.write_files(config.out, files))
+    paths = ppo_training.show_and_write(config, config.out, lines, {"shares": frame})
+    DOCUMENT.add(rows=frame, lines=lines, files=paths)
     return 0
 
 
@@ -186,5 +182,4 @@ def _train(config: Config, worlds: spot_worlds.SpotTrainingWorlds, path: Path) -
         tasks, _settings(), config.seed, config.steps, candidate_size=observer.OFFER_SIZE
     )
     curve = config.out / f"curve-{config.seed}.csv"
-    files = ppo_training.TrainingFiles(checkpoint=path, curve=curve)
-    return ppo_training.train_to_the_end(learner, files, resume=config.resume)
+    return ppo_training.train_to_the_end(learner, path, curve, resume=config.resume)

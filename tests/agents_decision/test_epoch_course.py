@@ -11,8 +11,8 @@ from strategies import plan, unit_domain, world
 from agents.decision.levels import LEVELS, level_of
 from agents.decision.run_epochs import CourseError, run_course
 from agents.decision.situation import Decision
-from agents.replanning.horizon import Horizon
-from agents.replanning.replanning import replan, searching
+from agents.replanning.rules import Horizon
+from agents.replanning.search_schedulers import replan, searching
 from agents.replanning.tables import costs_of, tables_of, total_s
 from des import InfeasiblePlacementError, Topology
 

@@ -26,8 +26,7 @@ from agents.hi_ppo.moves.move_rules import (
     targets,
 )
 from agents.ppo.checkpoint import CheckpointError
-from agents.replanning.clairvoyant import clairvoyant
-from agents.replanning.horizon import Horizon, hold
+from agents.replanning.rules import Horizon, clairvoyant, hold
 from agents.replanning.tables import levels_of, total_s
 from des import Placement, Plan
 from des.compiled.many.layout import Real

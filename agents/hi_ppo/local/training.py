@@ -21,8 +21,7 @@ from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.ppo.annealing import weighted_mean_annealing
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows
 from agents.ppo.ppo_loss import FIGURES, Objective
-from agents.ppo.trained_policy import tensors_of
-from agents.ppo.training_state import Part, Snapshot
+from agents.ppo.trained_policy import Part, Snapshot, tensors_of
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.base.checks import require_seed
 

@@ -24,8 +24,7 @@ from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
-from agents.ppo.trained_policy import tensors_of
-from agents.ppo.training_state import Part, Snapshot, random_state, set_random_state
+from agents.ppo.trained_policy import Part, Snapshot, random_state, set_random_state, tensors_of
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.compiled.many.layout import Real
 

@@ -24,7 +24,7 @@ from agents.hi_ppo.placement.pointer import DomainOrders, Networks, networks_of
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
 from agents.judge.steady_judge import MISFIT
-from agents.ppo.training_state import random_state, set_random_state
+from agents.ppo.trained_policy import random_state, set_random_state
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, Topology, Workload
 from des.base.parallel_map import ParallelMap
 from des.compiled.many.layout import Observations, Real, Small, Whole

@@ -27,8 +27,7 @@ from agents.hi_ppo.placement.pointer import log_probs_of
 from agents.ppo.annealing import cosine_annealing
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.ppo_loss import clipped_policy_loss
-from agents.ppo.trained_policy import tensors_of
-from agents.ppo.training_state import Part, Snapshot
+from agents.ppo.trained_policy import Part, Snapshot, tensors_of
 from des import Corrections
 from des.base.checks import require_seed
 from des.base.parallel_map import ParallelMap

@@ -5,8 +5,8 @@ import numpy as np
 
 from agents.hi_ppo.spot.observer import LEAST_PRIOR, MOST_OFFERS, OBSERVATION_SIZE
 from agents.hi_ppo.spot.task import MakeSpotWorld, SpotTask, drawn_spot_world
+from agents.ppo.batch_step import ReplayedBatch
 from agents.ppo.episode_env import EpisodeEnv
-from agents.ppo.replayed_batch import ReplayedBatch
 
 
 class SpotTasks(ReplayedBatch[SpotTask]):

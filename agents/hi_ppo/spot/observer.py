@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.replanning.spot.look_ahead import SampledRule
-from agents.replanning.spot.rules import site_survival
-from agents.replanning.spot.tables import OfferTables
+from agents.replanning.spot.rules import OfferTables, site_survival
 from des.spot.course import DAY_S
 from des.spot.offers import Table
 from des.spot.spot_law import SpotLaw

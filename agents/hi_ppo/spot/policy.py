@@ -11,7 +11,7 @@ from agents.hi_ppo.spot.observer import MOST_OFFERS, OBSERVATION_SIZE, SpotObser
 from agents.ppo.checkpoint import load_checkpoint
 from agents.ppo.networks import ActorCritic
 from agents.ppo.trained_policy import TrainedPolicy
-from agents.replanning.spot.tables import best_offers
+from agents.replanning.spot.rules import best_offers
 from des.spot.course import Flags
 from des.spot.spot_law import SpotLaw
 from des.spot.world import NOTHING, SpotView, SpotWorld, Whole

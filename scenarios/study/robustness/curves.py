@@ -14,7 +14,7 @@ from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import step_times_s
-from agents.replanning.plan_times import PlanTimes
+from agents.replanning.plan_costs import PlanTimes
 from des import EVERY_STEP, STEADY, Plan, Topology
 from des.compiled.simulate import simulate_compiled
 from scenarios.frame.statistics import endless_or_mean

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from agents.decision.problem import Planner
 from agents.decision.situation import MakeScheduler
 from agents.planners.table import PLANNERS, quick_planners
-from agents.replanning.replanning import searching
+from agents.replanning.search_schedulers import searching
 from agents.replanning.table import SCHEDULERS
 
 HELD = "search_once"

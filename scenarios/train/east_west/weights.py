@@ -21,8 +21,7 @@ from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference
 from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.east_west.episodes import Case, Contender, total_rows
-from scenarios.train.east_west.kept_episodes import judged_once
+from scenarios.train.east_west.episodes import Case, Contender, judged_once, total_rows
 from scenarios.train.east_west.training import CANDIDATES, snapshots
 from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.east_west.worth import signed_percent
