@@ -15,16 +15,12 @@ from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import TensorRows
 
 
-class BatchedEnvironment(Protocol):
-    """N environments stepped together; an environment whose episode ends restarts itself.
-
-    ``state`` returns plain content (None, bool, int, float, str, list, tuple, dict, tensor), from
-    which ``load_state`` continues exactly, random numbers included.
-    """
+class Environments(Protocol):
+    """N environments that can be stopped and continued, in one batch or in several."""
 
     @property
     def num_envs(self) -> int:
-        """Environments in the batch, N."""
+        """Number of all environments, N."""
 
     @property
     def observation_size(self) -> int:
@@ -38,20 +34,28 @@ class BatchedEnvironment(Protocol):
     def ordinal_starts(self) -> tuple[float | None, ...]:
         """Start of each ordered component, as a share of its range; else None."""
 
+    def state(self) -> dict[str, object]:
+        """Everything that ``load_state`` needs to continue from here, as plain content."""
+
+    def close(self) -> None:
+        """End what was started; it is not used any more."""
+
+
+class BatchedEnvironment(Environments, Protocol):
+    """N environments stepped together; an environment whose episode ends restarts itself.
+
+    ``state`` returns plain content (None, bool, int, float, str, list, tuple, dict, tensor), from
+    which ``load_state`` continues exactly, random numbers included.
+    """
+
     def reset(self) -> npt.NDArray[np.float32]:
         """Begin new episodes and return their first observations (N, D)."""
 
     def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
         """Apply actions (N, A)."""
 
-    def state(self) -> dict[str, object]:
-        """Everything that ``load_state`` needs to continue from here."""
-
     def load_state(self, state: dict[str, object]) -> None:
         """Continue from what ``state`` returned."""
-
-    def close(self) -> None:
-        """End what the environment has started; it is not used any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ class Rollout:
         return self.rewards.numel()
 
 
-class RolloutSource(Protocol):
+class RolloutSource(Environments, Protocol):
     """One or more logical workers that let a policy act, each with environments of its own.
 
     ``state`` returns ``{"workers": [...]}``, the `RolloutWorker.state` of each in order: so a run
@@ -92,22 +96,6 @@ class RolloutSource(Protocol):
     def num_workers(self) -> int:
         """Logical workers, W."""
 
-    @property
-    def num_envs(self) -> int:
-        """Environments of all workers together."""
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of one observation, D."""
-
-    @property
-    def action_sizes(self) -> tuple[int, ...]:
-        """Number of choices of every action component, A of them."""
-
-    @property
-    def ordinal_starts(self) -> tuple[float | None, ...]:
-        """Start of each ordered component, as a share of its range; else None."""
-
     def first_moments(self) -> Sequence[ObservationMoments]:
         """Moments of the observations that each worker would act on next, in order."""
 
@@ -117,14 +105,8 @@ class RolloutSource(Protocol):
         Their tensors may be overwritten by the next call.
         """
 
-    def state(self) -> dict[str, object]:
-        """Everything that ``load_state`` needs to continue from here, as plain content."""
-
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what ``state`` returned."""
-
-    def close(self) -> None:
-        """End what the source has started; it is not used any more."""
 
 
 def gae(

@@ -102,9 +102,13 @@ def network_from_payload(policy: object, *, source: Path) -> ActorCritic:
     return network
 
 
-def module_numbers(module: torch.nn.Module) -> Numbers:
-    """Return the numbers of a module on this processor, not copies."""
-    return {name: value.numpy() for name, value in module.state_dict().items()}
+class NumberedModule(torch.nn.Module):
+    """A module that answers as an `agents.ppo.trained_net.TrainedNet`."""
+
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers as they are now, on this processor, not copies."""
+        return {name: value.numpy() for name, value in self.state_dict().items()}
 
 
 def update_of(payload: Mapping[str, object], *, most: int) -> int:

@@ -121,21 +121,16 @@ def replan(planner: Planner, *, horizon_epochs: float, name: str = "replanning")
     return SearchScheduler(planner=planner, horizon_epochs=horizon_epochs, name=name)
 
 
-def searching(max_judged: int | None = None) -> Planner:
-    """Make a planner of `agents.planners.search.search.search`, with a budget for each network."""
-
-    def planner(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
-        return search(
-            problem.topology,
-            problem.workload,
-            problem.corrections,
-            schedules=problem.choices,
-            simulator=problem.simulator,
-            seed=int(rng.integers(2**32)),
-            max_judged=max_judged,
-        ).plan
-
-    return planner
+def searched_anew(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+    """Plan by `agents.planners.search.search.search`."""
+    return search(
+        problem.topology,
+        problem.workload,
+        problem.corrections,
+        schedules=problem.choices,
+        simulator=problem.simulator,
+        seed=int(rng.integers(2**32)),
+    ).plan
 
 
 FindPlan = Callable[[Topology, Workload], Plan]

@@ -24,7 +24,7 @@ _NUMBERS = ("iteration_s", "num_iterations", "change_s", "moved_bytes", "wan_byt
 class SchedulingEnv(gymnasium.Env[np.ndarray, Any]):
     """Decide about the plan of a training in every epoch of moving links and loads.
 
-    See `make_scheduling_task` for the arguments, `agents.scheduling.plan_action.PlanAction` for the
+    See `make_scheduling_task` for the arguments, `agents.scheduling.task.PlanAction` for the
     action, `agents.scheduling.observation.Observing` for the observation, and
     `agents.scheduling.task.SchedulingTask` for the reward. ``reset(options={"draw_seed": 7})``
     begins a draw of one's choice. ``info`` has figures of the epoch, their units in the names:

@@ -255,21 +255,8 @@ class AutoscaleBatch(ReplayedBatch[TraceRLSimulator]):
             seed,
             lambda: TraceRLSimulator(make_world=make_world, executor=executor),
         )
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of one observation, D."""
-        return self.tasks[0].collector.size
-
-    @property
-    def action_sizes(self) -> tuple[int, ...]:
-        """Number of choices of every action component."""
-        return self.tasks[0].executor.sizes
-
-    @property
-    def ordinal_starts(self) -> tuple[float | None, ...]:
-        """Start in the middle: no change."""
-        return (0.5, 0.5, 0.5)
+        self.observation_size, self.action_sizes = self.tasks[0].collector.size, executor.sizes
+        self.ordinal_starts = (0.5, 0.5, 0.5)  # no change
 
     def play(self, task: TraceRLSimulator, choices: list[int]) -> TaskStep:
         """Apply the choices of one action, as changes of the pools."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.hi_ppo.spot.observer import MOST_OFFERS, SpotObserver
 from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
+from agents.hi_ppo.spot.task import MOST_OFFERS, SpotObserver
 from des.base.command import UsageError
 from des.spot.world import NOTHING, SpotPolicy, SpotView, Whole
 from scenarios.reproduce.spot_methods import METHODS, clairvoyant_tokens, half_width, shares_of

@@ -24,7 +24,7 @@ from scenarios.train.training_config import PROG as TRAIN
 with lazy_imports(__name__):
     import pandas as pd
 
-    from agents.hi_ppo.spot import batch, observer, policy
+    from agents.hi_ppo.spot import batch, policy, task
     from agents.ppo import networks, ppo_config, trainer
     from scenarios.frame import writing
     from scenarios.reproduce import cases, spot_methods, spot_sites, spot_suites
@@ -143,7 +143,7 @@ def _rows(
     methods["learnt"] = [policy.LearntSpotPolicy.of(each, worlds, laws) for each in learnt]
     start = _new_network()
     methods["untrained"] = [policy.LearntSpotPolicy.of(start, worlds, laws)]
-    methods["random"] = [policy.RandomOffers(observer=observer.SpotObserver.of(worlds, laws))]
+    methods["random"] = [policy.RandomOffers(observer=task.SpotObserver.of(worlds, laws))]
     for method, policies in methods.items():
         for seed, each in enumerate(policies):
             shares = 100 * spot_methods.shares_of(each, judged, most)
@@ -171,7 +171,7 @@ def _settings() -> ppo_config.PPOConfig:
 def _new_network() -> networks.ActorCritic:
     """Network of seed 0 before training: nearly the ratings that it starts from."""
     tasks = batch.SpotTasks(1, 0)
-    learner = trainer.PPOTrainer.local(tasks, _settings(), 0, 1, candidate_size=observer.OFFER_SIZE)
+    learner = trainer.PPOTrainer.local(tasks, _settings(), 0, 1, candidate_size=task.OFFER_SIZE)
     return learner.network
 
 
@@ -179,7 +179,7 @@ def _train(config: Config, worlds: spot_worlds.SpotTrainingWorlds, path: Path) -
     """Train to the end or until Ctrl-C; returns whether the training is complete."""
     tasks = batch.SpotTasks(config.envs, config.seed, worlds)
     learner = trainer.PPOTrainer.local(
-        tasks, _settings(), config.seed, config.steps, candidate_size=observer.OFFER_SIZE
+        tasks, _settings(), config.seed, config.steps, candidate_size=task.OFFER_SIZE
     )
     curve = config.out / f"curve-{config.seed}.csv"
     return ppo_training.train_to_the_end(learner, path, curve, resume=config.resume)

@@ -23,8 +23,7 @@ from agents.hi_ppo.placement.pointer import (
 )
 from agents.judge.look_ahead import PlanJudge
 from agents.ppo.first_weights import FirstWeights, draw_linear
-from agents.ppo.trained_net import Numbers
-from agents.ppo.trained_policy import module_numbers, tensors_of
+from agents.ppo.trained_policy import NumberedModule, tensors_of
 from des import Plan
 from des.base.checks import require_count
 from des.compiled.many.layout import Observations
@@ -106,7 +105,7 @@ def _gathered(nodes: Tensor, domains: Tensor) -> Tensor:
     return nodes[rows, domains]
 
 
-class PlacementPolicy(nn.Module):
+class PlacementPolicy(NumberedModule):
     """Encoder, pointer and heads; weights are drawn from ``generator`` only."""
 
     def __init__(self, architecture: PlacementArchitecture, generator: FirstWeights) -> None:
@@ -122,11 +121,6 @@ class PlacementPolicy(nn.Module):
         policy = cls(net.architecture, None)
         policy.load_state_dict(tensors_of(net.numbers))
         return policy.eval()
-
-    @property
-    def numbers(self) -> Numbers:
-        """The numbers as they are now, see `agents.ppo.trained_net`."""
-        return module_numbers(self)
 
     def forward(self, networks: Networks) -> tuple[Encoded, PointerScores]:
         """Descriptions and scores of B networks."""

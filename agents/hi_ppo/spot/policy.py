@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from agents.hi_ppo.spot.observer import MOST_OFFERS, OBSERVATION_SIZE, SpotObserver
+from agents.hi_ppo.spot.task import MOST_OFFERS, OBSERVATION_SIZE, SpotObserver
 from agents.ppo.checkpoint import load_checkpoint
 from agents.ppo.networks import ActorCritic
 from agents.ppo.trained_policy import TrainedPolicy

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from agents.decision.problem import Planner
 from agents.decision.situation import MakeScheduler
 from agents.planners.table import PLANNERS, quick_planners
-from agents.replanning.search_schedulers import searching
+from agents.replanning.search_schedulers import searched_anew
 from agents.replanning.table import SCHEDULERS
 
 HELD = "search_once"
@@ -18,7 +18,7 @@ _DEFAULT_REPEATED = ("search_h8", "atlas_h8", "formula_h8")
 def held_planners() -> Mapping[str, Planner]:
     """Planners that plan once, at base figures, each with the schedule that suits it best."""
     planners = {name: row.over_depths for name, row in PLANNERS.items()}
-    return MappingProxyType({**planners, HELD: searching()})
+    return MappingProxyType({**planners, HELD: searched_anew})
 
 
 def replanning() -> Mapping[str, MakeScheduler]:

@@ -15,8 +15,7 @@ from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import TIME_ONLY, Preference, Scheduler
 from agents.hi_ppo.controls import Control, control_scheduler
-from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.placement.proposals import Proposer
+from agents.hi_ppo.coordinator import coordinator_of
 from agents.hi_ppo.policies import Policies, digest_of
 from agents.judge.step_times import step_wan_bytes
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
@@ -78,8 +77,7 @@ class Contender:
         policies = Policies.load(self.file)
         if self.control is not None:
             return control_scheduler(policies, self.control)()
-        proposer = Proposer(policies.placement, look_ahead=QUICK)
-        return Coordinator(proposer, policies.moves, trained_range=policies.trained_range)
+        return coordinator_of(policies)
 
 
 def episode_cases(
