@@ -14,7 +14,7 @@ from agents.flat.backends import DES, backend_named
 from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask
-from agents.flat.worlds import DrawnWorld, GivenWorld, WorldSource
+from agents.flat.worlds import DrawnWorld, GivenWorld
 from agents.ppo.batch_step import BatchStep, SteppedBatch
 from des import (
     Topology,
@@ -80,17 +80,13 @@ def make_task(
     else:
         _require_default("workload", "num_layers", num_layers, NUM_LAYERS)
         _require_default("workload", "task_profile", task_profile, TASK_PROFILE)
+    law = UniformLaw(bandwidth_fluctuation=bandwidth_fluctuation, latency_jitter=LATENCY_JITTER)
     world = (
-        _drawn_world(num_domains, bandwidth_fluctuation)
+        DrawnWorld(num_domains=num_domains, dynamics=law)
         if topology is None
         else GivenWorld(topology=topology)
     )
     return PlacementTask(world=world, workload=workload, backend=judge, **settings)
-
-
-def _drawn_world(num_domains: int, bandwidth_fluctuation: float) -> WorldSource:
-    law = UniformLaw(bandwidth_fluctuation=bandwidth_fluctuation, latency_jitter=LATENCY_JITTER)
-    return DrawnWorld(num_domains=num_domains, dynamics=law)
 
 
 def _require_default(given: str, name: str, value: object, default: object) -> None:

@@ -76,7 +76,8 @@ class MastScheduler:
             self._home = self._balanced(problem, last)
             self._seen = []
         self._seen.append(busy)
-        if last is not None and self._may_stay(problem, last):
+        is_home = last is not None and (self._home is None or domains_of(last) <= self._home)
+        if last is not None and is_home and _fits(problem, last):
             return Decision(plan=last, level="nothing")
         home = sorted(self._home or range(len(busy)))
         plan = placed(problem, home, busy)
@@ -96,9 +97,6 @@ class MastScheduler:
             corrections=situation.corrections,
             last_plan=situation.last_plan,
         )
-
-    def _may_stay(self, problem: PlanningProblem, last: Plan) -> bool:
-        return (self._home is None or domains_of(last) <= self._home) and _fits(problem, last)
 
     def _balanced(self, problem: PlanningProblem, last: Plan) -> frozenset[int]:
         expected = [math.fsum(each) / len(each) for each in zip(*self._seen, strict=True)]

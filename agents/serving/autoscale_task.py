@@ -131,18 +131,15 @@ class TraceDays:
         held_s = times_s[0] + 3 * (times_s[-1] - times_s[0]) / 4.0
         low_s, high_s = (held_s, times_s[-1]) if self.is_unseen else (times_s[0], held_s)
         starts = np.flatnonzero((times_s >= low_s) & (times_s <= high_s - self.day_s))
-        # of a short trace the last quarter is one day long
-        first = np.searchsorted(times_s, low_s) if not len(starts) else _any_of(starts, seed)
+        first = np.searchsorted(times_s, low_s)  # of a short trace the last quarter is one day long
+        if len(starts):
+            first = np.random.default_rng([seed, 28]).choice(starts)
         begin_s = times_s[first]
         after = np.searchsorted(times_s, begin_s + self.day_s)
         day = [
             replace(one, arrival_s=one.arrival_s - begin_s) for one in self.requests[first:after]
         ]
         return day_world(day, drains_soonest=self.drains_soonest, horizon_s=self.day_s)
-
-
-def _any_of(starts: npt.NDArray[np.int64], seed: int) -> int:
-    return int(np.random.default_rng([seed, 28]).choice(starts))
 
 
 _LOGGED_STEPS = 100

@@ -42,7 +42,7 @@ files written to --out: autoscale-SEED.safetensors (policy, and what --resume ne
 policy-SEED.safetensors (the policy alone), curve-SEED.csv, days-SEED.csv (a row for each unseen day
 and policy; --parquet: also as Parquet), and of the last comparison report.html, its picture and
 result.json, with the settings;
-with --equal-cost comparison.csv and result.json alone
+with --equal-cost equal_cost.csv and result.json alone
 
 exit codes: 0 done; 2 bad input; {EXIT_CODES}
 """
@@ -153,10 +153,6 @@ def _report(config: Config, days: pd.DataFrame) -> Report:
     )
 
 
-def _actions(config: Config) -> rl_state.RLActionExecutor:
-    return rl_state.RLActionExecutor(is_adaptive=config.adaptive_step, is_residual=config.residual)
-
-
 def _days(config: Config, *, is_unseen: bool) -> Callable[[int], World]:
     """Source of days: those to train on, or those to compare on."""
     drains_soonest = config.predictive_drain
@@ -172,7 +168,8 @@ def _days(config: Config, *, is_unseen: bool) -> Callable[[int], World]:
 
 def _train(config: Config, path: Path) -> bool:
     """Train to the end or until Ctrl-C; returns whether the training is complete."""
-    settings, executor = learnt_policy.AUTOSCALER_PPO, _actions(config)
+    settings, is_residual = learnt_policy.AUTOSCALER_PPO, config.residual
+    executor = rl_state.RLActionExecutor(is_adaptive=config.adaptive_step, is_residual=is_residual)
     actions = {name: getattr(executor, name) for name in learnt_policy.ACTION_FLAGS}
     days = _days(config, is_unseen=False)
     batch = autoscale_task.AutoscaleBatch(config.envs, config.seed, days, executor)

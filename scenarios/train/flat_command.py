@@ -8,9 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 
-import calibration
-from calibration import FittedFor, ReferenceRunError
-from des import NO_CORRECTIONS, check_job_fits, read_topology
+from calibration import ReferenceRunError
+from des import check_job_fits, read_topology
 from des.base.command import EXIT_CODES, UsageError
 from des.base.flags import parse_given, quickened
 from des.base.lazy import lazy_imports
@@ -42,8 +41,7 @@ with lazy_imports(__name__):
     from des.base import console as base_console
     from scenarios.frame import metrics_log
     from scenarios.study.targets import after_training
-    from scenarios.study.targets.sizes import Sizes
-    from scenarios.train import outcome, training_calibration, training_loop
+    from scenarios.train import calibration_subject, outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
 
 _EPILOG = f"""\
@@ -121,13 +119,14 @@ def _is_complete(
         console.print(line, soft_wrap=True, markup=False)
     if not complete:
         return False
+    sizes = after_training.QUICK_SIZES if config.quick else after_training.SIZES
     evaluation = outcome.Evaluation(
         task=replace(task, corrections=calibration.in_force),
         num_draws=config.evaluation_draws,
         seed=config.evaluation_seed,
         fidelity=(*calibration.lines(), *cost),
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),
-        target_sizes=_target_sizes(config),
+        target_sizes=sizes if config.kpi else None,
     )
     repeat = Repetition(
         command=f"{PROG} --config {shlex.quote(str(folder.config_json))}",
@@ -147,13 +146,6 @@ def _cost_of_steps(config: Config, folder: RunFolder) -> tuple[str, ...]:
         f"Backend {config.backend}: {num_steps:,} placements judged, "
         f"{1e3 * wall_s / num_steps:.1f} ms of wall time a step, learning included",
     )
-
-
-def _target_sizes(config: Config) -> Sizes | None:
-    """Sizes of the measurement of targets; None where there is none."""
-    if not config.kpi:
-        return None
-    return after_training.QUICK_SIZES if config.quick else after_training.SIZES
 
 
 @contextmanager
@@ -196,7 +188,6 @@ def make_scenario_task(config: Config) -> PlacementTask:
         topology = replace(topology, transport=transport)
     workload = config.workload(config.microbatches)
     check_job_fits(topology, workload)
-    path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
     return env.make_task(
         topology=topology,
         workload=workload,
@@ -206,7 +197,5 @@ def make_scenario_task(config: Config) -> PlacementTask:
         epochs_per_episode=config.epochs_per_episode,
         iterations_per_epoch=config.iterations_per_epoch,
         replacement=replacement_of(config),
-        corrections=NO_CORRECTIONS
-        if path is None
-        else calibration.read_corrections(path, used_for=fitted_for),
+        corrections=calibration_subject.first_factors(config, topology, workload),
     )

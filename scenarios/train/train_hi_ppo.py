@@ -190,14 +190,11 @@ def _placement(
 
     None if the training was stopped before its end.
     """
-    files = update_loop.UpdateFiles(
-        log=folder.path / PLACEMENT_CSV, checkpoint=folder.path / PLACEMENT_PT
-    )
-    path = files.checkpoint
+    path, log_path = folder.path / PLACEMENT_PT, folder.path / PLACEMENT_CSV
+    report = placement_training.PlacementReport
     state = checkpoint.load_checkpoint(path) if path.exists() else None
     if state is not None and _update_of(state, config, path) == config.updates:
-        report = placement_training.PlacementReport
-        with files.opened(report, num_updates=config.updates) as log:
+        with update_loop.opened_log(log_path, report, num_updates=config.updates) as log:
             if log.note:
                 console.print(log.note, soft_wrap=True, markup=False)
         return placement_checkpoint.placement_from_payload(state, source=path)
@@ -212,10 +209,11 @@ def _placement(
     )
     outcome = update_loop.train_updates(
         trainer,
-        files,
-        placement_training.PlacementReport,
+        path,
+        log_path,
+        report,
         name="placement",
-        tell=update_loop.told_costs,
+        tell=lambda one: f"cost {one.mean_cost:.3f}, best found {one.found_cost:.3f}",
         console=console,
     )
     if not outcome.is_complete:

@@ -213,10 +213,12 @@ class LocalTrainer:
             samples, index=self.update, progress=self.update / self.config.num_updates
         )
         self.update += 1
+        pool, cases = self._pool, samples.cases
+        rewards = pool.rewards[cases].masked_fill(~pool.is_option[cases], -math.inf)
         return LocalReport(
             update=self.update,
             mean_reward=float(samples.rewards.mean()),
-            mean_best_reward=float(self._best_rewards(samples.cases).mean()),
+            mean_best_reward=float(rewards.amax(dim=1).mean()),
             **outcome.figures,
         )
 
@@ -237,10 +239,6 @@ class LocalTrainer:
             source=source,
             restore=lambda: self.policy.load_state_dict(tensors_of(state["parameters"])),
         )
-
-    def _best_rewards(self, cases: Tensor) -> Tensor:
-        pool = self._pool
-        return pool.rewards[cases].masked_fill(~pool.is_option[cases], -math.inf).amax(dim=1)
 
     @torch.no_grad()
     def _tried(self) -> Samples:

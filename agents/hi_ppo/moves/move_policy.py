@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -108,7 +108,8 @@ def move_network_from_payload(payload: object) -> LoadedNet[MoveArchitecture]:
         if name in ("levels", "hidden_sizes", "start_horizon_epochs")
     }
     try:
-        architecture = MoveArchitecture(**{**sizes, "levels": _levels_of(payload)})
+        levels = tuple(payload.get("levels", PIPELINE_RULES.levels))
+        architecture = MoveArchitecture(**{**sizes, "levels": levels})
         widths = (architecture.observation_size, *architecture.hidden_sizes)
         require_held(payload["parameters"], widths)
         numbers = shaped_numbers(payload["parameters"], move_shapes(architecture))
@@ -138,10 +139,6 @@ def move_shapes(architecture: MoveArchitecture) -> dict[str, tuple[int, ...]]:
     for number, (num_in, num_out) in enumerate(itertools.pairwise(widths)):
         shapes |= linear_shapes(f"layers.{2 * number}", num_out, num_in)
     return shapes
-
-
-def _levels_of(payload: Mapping[str, Any]) -> tuple[MoveLevel, ...]:
-    return tuple(payload.get("levels", PIPELINE_RULES.levels))
 
 
 def _require_known(payload: Mapping[str, object], expected: Mapping[str, object]) -> None:

@@ -225,7 +225,8 @@ def log_probs_of(
     steps = torch.arange(most + 1)
     is_taken = steps[:most] < orders.sizes.unsqueeze(-1)  # (B, N, K)
     one_hot = nn.functional.one_hot(orders.domains, most) * is_taken.unsqueeze(-1)
-    came = _before(one_hot.to(scores.pair.dtype))  # (B, N, K + 1, K): chosen before a step
+    summed = one_hot.to(scores.pair.dtype).cumsum(dim=2)
+    came = nn.functional.pad(summed, (0, 0, 1, 0))  # (B, N, K + 1, K): chosen before a step
     targets = nn.functional.pad(orders.domains.masked_fill(~is_taken, most), (0, 1), value=most)
     last = nn.functional.pad(targets[:, :, :-1], (1, 0), value=most)
     num_chosen = came.sum(dim=-1)
@@ -246,11 +247,6 @@ def log_probs_of(
     finite = log_p.masked_fill(~allowed, 0.0)
     entropy = -(finite.exp() * finite * allowed).sum(dim=-1) * counts
     return own.sum(dim=-1), entropy.sum(dim=-1) / counts.sum(dim=-1)
-
-
-def _before(one_hot: Tensor) -> Tensor:
-    """Sums over the steps before each, with one step more."""
-    return nn.functional.pad(one_hot.cumsum(dim=2), (0, 0, 1, 0))
 
 
 def _facts(

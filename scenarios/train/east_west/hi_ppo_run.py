@@ -4,11 +4,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-import calibration
 from agents.ppo import devices
-from calibration import FittedFor
-from calibration.loop import LoggedSubject, Subject, Timetable, default_interval_steps
-from des import NO_CORRECTIONS, Corrections
+from calibration.loop import Timetable, default_interval_steps
 from des.base.compiling_ahead import compiling_ahead
 from des.base.console import FittedConsole
 from des.base.parallel_map import ParallelMap
@@ -17,7 +14,7 @@ from des.job.models import layers_note
 from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import SuiteWorld
-from scenarios.train.calibration_subject import subject_of
+from scenarios.train.calibration_subject import first_factors, subject_of
 from scenarios.train.east_west.config import HiPpoConfig, recorded_settings
 from scenarios.train.east_west.episodes import Case, episode_cases
 from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
@@ -52,11 +49,12 @@ def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
 def _prepared(config: HiPpoConfig) -> Callable[[ParallelMap, RunFolder], bool]:
     """Read and check all that the flags name, before anything is written."""
     worlds = named_worlds(config)
+    own = worlds[OWN]
     calibrating = partial(
         training_calibration,
-        _subject_of(config, worlds),
+        subject_of(config, topology=own.topology, workload=own.workload, schedule=own.schedule),
         timetable=_timetable(config),
-        initial=_initial(config, worlds),
+        initial=first_factors(config, own.topology, own.workload),
         bound=config.calibration_bound,
     )
     return partial(_is_complete, config, worlds, calibrating)
@@ -124,20 +122,3 @@ def _timetable(config: HiPpoConfig) -> Timetable:
         total_steps=total,
         interval_steps=config.calibration_interval_updates or default_interval_steps(total),
     )
-
-
-def _subject_of(
-    config: HiPpoConfig, worlds: Mapping[str, SuiteWorld]
-) -> Subject | LoggedSubject | str:
-    world = worlds[OWN]
-    return subject_of(
-        config, topology=world.topology, workload=world.workload, schedule=world.schedule
-    )
-
-
-def _initial(config: HiPpoConfig, worlds: Mapping[str, SuiteWorld]) -> Corrections:
-    if config.corrections is None:
-        return NO_CORRECTIONS
-    world = worlds[OWN]
-    fitted_for = FittedFor.of(world.workload, world.topology, network=config.network)
-    return calibration.read_corrections(config.corrections, used_for=fitted_for)
