@@ -21,7 +21,6 @@ NEEDS = {
         "agents/ppo/ray_crew.py",
         "agents/ppo/ray_rollouts.py",
         "scenarios/frame/ray_session.py",
-        "scenarios/train/ray_workplace.py",
         "scenarios/train/sweep_ray.py",
     ),
     "mlflow": ("scenarios/train/mlflow_runs.py",),

@@ -3,10 +3,10 @@
 from gymnasium.envs.registration import register
 
 _ENVIRONMENTS = {
-    "EastWest/Placement-v0": ("flat.env:PlacementEnv", "flat.vector_env:PlacementVectorEnv"),
+    "EastWest/Placement-v0": ("flat.env:PlacementEnv", "flat.env:PlacementVectorEnv"),
     "EastWest/Scheduling-v0": (
         "scheduling.env:SchedulingEnv",
-        "scheduling.vector_env:SchedulingVectorEnv",
+        "scheduling.env:SchedulingVectorEnv",
     ),
     "EastWest/Autoscale-v0": ("serving.autoscale_env:AutoscaleEnv", None),
     "EastWest/Queue-v0": ("cluster.queue_env:QueueEnv", None),

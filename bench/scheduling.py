@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.scheduling.env import SchedulingEnv
+from agents.scheduling.env import SchedulingEnv, SchedulingVectorEnv
 from agents.scheduling.make_task import make_scheduling_task
-from agents.scheduling.plan_action import KEEP
-from agents.scheduling.task import SchedulingTask
-from agents.scheduling.vector_env import SchedulingVectorEnv
+from agents.scheduling.task import KEEP, SchedulingTask
 from bench.report import Section, Table, column
 from bench.timing import Contestant, Effort, Timing, race, speed_ratio
 from bench.worlds import SEED

@@ -26,7 +26,6 @@ _SERVER.set_forkserver_preload(
         "scenarios.frame.metrics_log",
         "scenarios.study.targets.after_training",
         "scenarios.train.east_west.hi_ppo_run",
-        "scenarios.train.flat_calibration",
         "scenarios.train.outcome",
         "scenarios.train.rollouts",
         "scenarios.train.training_calibration",

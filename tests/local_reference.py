@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from agents.hi_ppo.local.alike_gpus import DeviceTimes, alike_times, pipelined_s
+from agents.hi_ppo.local.bound_plans import Joint, border_joint, domain_with, joint_of
 from agents.hi_ppo.local.case import DomainCase, LocalCase
-from agents.hi_ppo.local.joined_gpus import Joint, border_joint, domain_with, joint_of
-from agents.hi_ppo.local.option_rows import LocalOption
+from agents.hi_ppo.local.device_times import DeviceTimes, alike_times, pipelined_s
+from agents.hi_ppo.local.options import LocalOption
 from des import Domain, Parallelism
 from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected_inside

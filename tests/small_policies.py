@@ -9,15 +9,13 @@ import torch
 
 from agents.decision.situation import Situation
 from agents.hi_ppo.coordinator import Coordinator
-from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture
 from agents.hi_ppo.moves.move_network import MoveNetwork
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_policy import MoveArchitecture, MovePolicy
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_checkpoint import placement_payload
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.placement.proposals import Proposer
-from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import Policies, TrainedRange
 from agents.judge.look_ahead import LookAhead
 from agents.ppo.checkpoint import save_checkpoint
 from des import Placement, Plan, Topology, Workload, build_workload, read_topology

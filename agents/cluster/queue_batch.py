@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from agents.cluster.queue_task import QueueSimulator, drawn_queue
-from agents.ppo.replayed_batch import ReplayedBatch
+from agents.ppo.batch_step import ReplayedBatch
 from des.cluster.world import World
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.flat.compiled_batch import CompiledBatch, is_compilable
-from agents.flat.episode_batch import EpisodeBatch, SeatState
+from agents.flat.episode import EpisodeBatch, SeatState
 from agents.flat.kernels.placements import first_out_of_range
 from agents.flat.plain_corrections import from_plain, to_plain
 from agents.flat.task import PlacementTask
@@ -73,24 +73,11 @@ class BatchedPlacementEnv:
         self.task = task
         self.num_envs = num_envs
         self._seed, self._num_workers = seed, num_workers
+        self.observation_size, self.action_sizes = task.observation_size, task.codec.sizes
+        self.ordinal_starts = task.codec.ordinal_starts
         self._sizes = np.array(task.codec.sizes, dtype=np.int64)
         self._is_closed = False
         self._batch = self._new_batch(task)
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of one observation, D."""
-        return self.task.observation_size
-
-    @property
-    def action_sizes(self) -> tuple[int, ...]:
-        """Number of choices of every action component, A of them."""
-        return self.task.codec.sizes
-
-    @property
-    def ordinal_starts(self) -> tuple[float | None, ...]:
-        """Start of the search in each ordered action component; None for a plain category."""
-        return self.task.codec.ordinal_starts
 
     @property
     def bytes_per_env(self) -> float | None:

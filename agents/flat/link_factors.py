@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from agents.flat.kernels.seeds import course_seed, epoch_seed, world_seed
+from agents.flat.kernels.worlds import course_seed, epoch_seed, world_seed
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import has_course
 from des import UniformLaw

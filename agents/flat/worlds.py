@@ -9,8 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from agents.flat.kernels.seeds import course_seed, epoch_seed
-from agents.flat.kernels.worlds import within
+from agents.flat.kernels.worlds import course_seed, epoch_seed, within
 from des import Domain, Law, Link, Movement, Topology, UniformLaw, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.random_numbers import uniform_pair

@@ -1,17 +1,18 @@
 """Controls of trained policies: the same schedulers, with a part that has learnt nothing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from agents.decision.situation import MakeScheduler, Scheduler
-from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.placement.drawn_orders import DrawnOrders
+from agents.decision.situation import MakeScheduler
+from agents.hi_ppo.coordinator import QUICK, coordinator_of
+from agents.hi_ppo.placement.decode import DrawnOrders
 from agents.hi_ppo.placement.features import Features
 from agents.hi_ppo.placement.proposals import Draw, Proposer, drawn_at_random
-from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import Policies, TrainedRange
 from agents.judge.look_ahead import LookAhead
 from agents.planners.choice.chains import grown_chain
 from des.base.lazy import lazy_imports
@@ -88,12 +89,6 @@ def control_scheduler(
 
     ``most_slowdown`` is that of `agents.hi_ppo.coordinator.Coordinator`.
     """
-    proposer = control_proposer(control)
-    moves = first_policies.untrained(0)[1] if control == "untrained" else policies.moves
-
-    def make() -> Scheduler:
-        return Coordinator(
-            proposer, moves, trained_range=policies.trained_range, most_slowdown=most_slowdown
-        )
-
-    return make
+    if control == "untrained":
+        policies = replace(policies, moves=first_policies.untrained(0)[1])
+    return partial(coordinator_of, policies, most_slowdown, control_proposer(control))

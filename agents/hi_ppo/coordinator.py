@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,12 +12,13 @@ from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
 from agents.decision.situation import TIME_ONLY, Decision, Situation
 from agents.decision.threshold import ReplanThreshold
-from agents.hi_ppo.bound_proposer import BoundProposer, planned_bound
+from agents.hi_ppo.bound_proposals import BoundProposer, planned_bound
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.moves.choosing import Chooser, NamesRules
 from agents.hi_ppo.moves.known_plans import KnownPlans
+from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.plan_source import ProposesPlans
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import Policies, TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
 from agents.judge.look_ahead import LookAhead
 from agents.trainers.trainer import Trainer
@@ -50,6 +51,7 @@ class Counts:
     losses_of_domain: int = 0
 
 
+@dataclass(eq=False)
 class Coordinator:
     """Decides epoch by epoch on two time scales, `agents.decision.situation.Scheduler`.
 
@@ -66,7 +68,7 @@ class Coordinator:
     it, the decision is made as a first one. The last plan of such a situation still has the
     numbers that domains had at the last decision.
 
-    Parameters
+    Attributes
     ----------
     proposer
         With its look-ahead, such as `QUICK`. The first decision of a draw has a longer one,
@@ -95,26 +97,20 @@ class Coordinator:
         Whether the planner proposes in every decision that is made, not where it has to alone.
     """
 
-    def __init__(
-        self,
-        proposer: ProposesPlans,
-        moves: NamesRules | None,
-        *,
-        trained_range: TrainedRange | None = None,
-        num_new: int = 3,
-        validate: Callable[[Situation, Plan], None] | None = None,
-        most_slowdown: float | None = None,
-        replan_threshold: ReplanThreshold | None = None,
-        planner: Callable[[Situation, int], Plan] = planned,
-        searches: bool = False,
-    ) -> None:
-        require_count("coordinator", "num_new", num_new)
-        self.proposer, self.moves, self._trained_range = proposer, moves, trained_range
-        self._chooser, self._planner = Chooser(moves, most_slowdown), planner
-        self._searches = searches
-        self._threshold = replan_threshold
-        self._num_new = num_new
-        self._validate = require_valid if validate is None else validate
+    proposer: ProposesPlans
+    moves: NamesRules | None
+    _: KW_ONLY
+    trained_range: TrainedRange | None = None
+    num_new: int = 3
+    validate: Callable[[Situation, Plan], None] = require_valid
+    most_slowdown: float | None = None
+    replan_threshold: ReplanThreshold | None = None
+    planner: Callable[[Situation, int], Plan] = planned
+    searches: bool = False
+
+    def __post_init__(self) -> None:
+        require_count("coordinator", "num_new", self.num_new)
+        self._chooser = Chooser(self.moves, self.most_slowdown)
         self.counts = Counts()
         self.begin()
 
@@ -124,17 +120,9 @@ class Coordinator:
         Policies do not see the stages into which GPUs divide a domain, so it searches in every
         decision.
         """
-        return Coordinator(
-            BoundProposer(inner=self.proposer, trainer=trainer),
-            self.moves,
-            trained_range=self._trained_range,
-            num_new=self._num_new,
-            validate=self._validate,
-            most_slowdown=self._chooser.most_slowdown,
-            replan_threshold=self._threshold,
-            planner=partial(planned_bound, trainer),
-            searches=True,
-        )
+        proposer = BoundProposer(inner=self.proposer, trainer=trainer)
+        planner = partial(planned_bound, trainer)
+        return replace(self, proposer=proposer, planner=planner, searches=True)
 
     def begin(self) -> None:
         """Forget what was seen: another draw begins."""
@@ -194,12 +182,12 @@ class Coordinator:
 
     def _is_calm(self, situation: Situation, last: Plan) -> bool:
         """Whether the last plan can be used and little has changed since the last question."""
-        if self._threshold is None or self._asked is None:
+        if self.replan_threshold is None or self._asked is None:
             return False
-        if self._threshold.is_exceeded(last, self._asked, occupied(situation)):
+        if self.replan_threshold.is_exceeded(last, self._asked, occupied(situation)):
             return False
         try:
-            self._validate(situation, last)
+            self.validate(situation, last)
         except (InfeasiblePlacementError, UnreachableError):
             return False
         return True
@@ -227,24 +215,24 @@ class Coordinator:
     def _remembered(self, situation: Situation) -> KnownPlans:
         """All plans known so far, with those that are new; at first also those for base figures."""
         base, workload = situation.base, situation.workload
-        if self._trained_range is not None and self._judged_range != (base, workload):
+        if self.trained_range is not None and self._judged_range != (base, workload):
             self._judged_range = base, workload
-            self.misfits = self._trained_range.misfits(base, workload)
+            self.misfits = self.trained_range.misfits(base, workload)
         known = self._known_of(situation)
         how = self.proposer.look_ahead if known.plans else FIRST
         if not known.plans and situation.topology != base:
             half = replace(FIRST, budget=FIRST.budget // 2)
             at_base = replace(situation, topology=base)
             with contextlib.suppress(InfeasiblePlacementError):  # else all depends on what is now
-                known.add(self._proposed(at_base, 2 * self._num_new, half))
+                known.add(self._proposed(at_base, 2 * self.num_new, half))
                 how = half
         if situation.last_plan is not None:
             known.add([situation.last_plan])
         try:
-            known.add(self._proposed(situation, self._num_new, how))
+            known.add(self._proposed(situation, self.num_new, how))
             if self._chooser.is_bounded and situation.preference.communication > 0.0:
                 by_time = replace(situation, preference=TIME_ONLY)
-                known.add(self._proposed(by_time, self._num_new, how))
+                known.add(self._proposed(by_time, self.num_new, how))
         except InfeasiblePlacementError:
             if not np.isfinite(known.times_s(situation, known.job_of(situation))).any():
                 raise
@@ -274,9 +262,9 @@ class Coordinator:
                 found = self.proposer.propose(
                     situation, look_ahead=how, num_plans=count, seed=self._seed
                 ).plans
-        if self._searches or self.misfits or not found:
+        if self.searches or self.misfits or not found:
             try:
-                found += (self._planner(situation, self._seed),)
+                found += (self.planner(situation, self._seed),)
             except InfeasiblePlacementError:
                 if not found:
                     raise
@@ -285,13 +273,13 @@ class Coordinator:
     def _valid(self, situation: Situation, plan: Plan) -> tuple[Plan, bool]:
         """Return the plan if it can be used, else the last one; and whether that is so."""
         try:
-            self._validate(situation, plan)
+            self.validate(situation, plan)
         except (InfeasiblePlacementError, UnreachableError) as error:
             last = situation.last_plan
             if last is None:
                 raise
             try:
-                self._validate(situation, last)
+                self.validate(situation, last)
             except (InfeasiblePlacementError, UnreachableError) as second:
                 raise NoValidPlanError(
                     f"coordinator: epoch {situation.epoch}: neither the new plan ({error}) nor the "
@@ -299,3 +287,15 @@ class Coordinator:
                 ) from second
             return last, True
         return plan, False
+
+
+def coordinator_of(
+    policies: Policies, most_slowdown: float | None = None, proposer: Proposer | None = None
+) -> Coordinator:
+    """Put a coordinator together from trained policies, with a bound on iteration times or none."""
+    return Coordinator(
+        proposer or Proposer(policies.placement, look_ahead=QUICK),
+        policies.moves,
+        trained_range=policies.trained_range,
+        most_slowdown=most_slowdown,
+    )

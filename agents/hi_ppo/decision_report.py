@@ -4,16 +4,15 @@ from dataclasses import dataclass
 
 from agents.decision.situation import Decision, Situation
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.coordinator import QUICK, Coordinator
+from agents.hi_ppo.coordinator import Coordinator, coordinator_of
 from agents.hi_ppo.explanation import Explanation, explain
 from agents.hi_ppo.fallback import FALLBACK_BUDGET, MOST_SEARCHED
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.case import MOST_LOCAL_GPUS, MOST_LOCAL_SERVERS
 from agents.hi_ppo.local.decide import LocalAgent
-from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies
-from agents.replanning.changes import Changes
+from agents.replanning.plan_costs import Changes
 from agents.trainers.ideal import IDEAL
 from des import Plan
 from des.compiled.simulate import simulate_compiled
@@ -238,16 +237,6 @@ def _by_rule(complete: CompleteDecision | None) -> tuple[str, ...]:
         f"{MOST_LOCAL_GPUS}"
         for name, decision in complete.local.items()
         if decision.is_by_rule
-    )
-
-
-def coordinator_of(policies: Policies, most_slowdown: float | None = None) -> Coordinator:
-    """Put a coordinator together from trained policies, with a bound on iteration times or none."""
-    return Coordinator(
-        Proposer(policies.placement, look_ahead=QUICK),
-        policies.moves,
-        trained_range=policies.trained_range,
-        most_slowdown=most_slowdown,
     )
 
 

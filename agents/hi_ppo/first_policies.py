@@ -4,9 +4,8 @@ from functools import lru_cache
 
 import torch
 
-from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture
 from agents.hi_ppo.moves.move_network import MoveNetwork
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_policy import MoveArchitecture, MovePolicy
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 

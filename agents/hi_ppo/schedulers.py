@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from agents.decision.situation import MakeScheduler, Scheduler
-from agents.hi_ppo.coordinator import QUICK, Coordinator
+from agents.hi_ppo.coordinator import QUICK, Coordinator, coordinator_of
 from agents.hi_ppo.moves.move_observer import MoveObservation
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, MoveRule, RuleSet
 from agents.hi_ppo.placement.proposals import Proposer
@@ -36,15 +36,7 @@ def policy_scheduler(
     policies = Policies.load(checkpoint)
     proposer = Proposer(policies.placement, look_ahead=QUICK)
 
-    def make() -> Scheduler:
-        return Coordinator(
-            proposer,
-            policies.moves,
-            trained_range=policies.trained_range,
-            most_slowdown=most_slowdown,
-        )
-
-    return make, proposing(proposer)
+    return partial(coordinator_of, policies, most_slowdown, proposer), proposing(proposer)
 
 
 def shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
@@ -85,7 +77,7 @@ class FixedRule:
 def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
     """Return what makes schedulers that propose as trained policies do and move by one rule.
 
-    The rules are those of `agents.replanning.horizon.Horizon` on the plans proposed so far, by the
+    The rules are those of `agents.replanning.rules.Horizon` on the plans proposed so far, by the
     names that they have there; errors are those of `policy_scheduler`.
     """
     policies = Policies.load(checkpoint)

@@ -1,4 +1,4 @@
-"""Plans of all families proposed for a situation: those of a search, and near changes."""
+"""Plans of all families proposed for a situation, and the schedulers that decide among them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,17 @@ from agents.decision.occupied import occupied
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import MOST_PLANNED_DOMAINS
 from agents.decision.situation import Situation
+from agents.hi_ppo.coordinator import Coordinator
+from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_rules import WHOLE_RULES
+from agents.hi_ppo.schedulers import FixedRule
 from agents.judge.look_ahead import LookAhead, PlanJudge
-from agents.replanning.plan_times import PlanTimes
+from agents.planners.names import MOVING_NAMES
+from agents.ppo.shipped_weights import shipped_weights_of
+from agents.replanning.plan_costs import PlanTimes
 from agents.search.ideal_plans import ideal_plans
 from des import Corrections, Placement, Plan, Topology, Workload
+from des.base.checks import require_one_of
 from des.schedules import DEFAULT_SCHEDULE
 
 _FEW_SCHEDULES = "1f1b", "1f1b_4x", "zb_h1_32x", "zb_h1_4x"
@@ -121,3 +128,26 @@ def _resplit(placement: Placement) -> list[Placement]:
                 near[giver], near[taker] = near[giver] - 1, near[taker] + 1
                 found.append(Placement.contiguous(domains, near))
     return found
+
+
+_RULE, _LEARNED = "decide_h", "decide_learned"
+
+
+def moving_scheduler(name: str, families: Sequence[Family] = SYNCHRONOUS) -> Coordinator:
+    """Make one of the schedulers of `agents.planners.names.MOVING_NAMES`.
+
+    All search in every epoch and remember what they found. ``decide_h8`` and its like move where
+    that pays within that number of epochs, ``decide_learned`` by the shipped policy of seed 0 for
+    moves among all families.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    require_one_of("moving scheduler", "name", name, MOVING_NAMES)
+    proposer = WholeProposer(families=families)
+    if name == _LEARNED:
+        return Coordinator(proposer, MovePolicy.load(shipped_weights_of("moves", 0)))
+    rule = WHOLE_RULES.rule(WHOLE_RULES.top, float(name.removeprefix(_RULE)))
+    return Coordinator(proposer, FixedRule(rule, WHOLE_RULES))

@@ -75,7 +75,7 @@ MOVING_NAMES = (
     "decide_h32",
     "decide_h64",
 )
-"""Keys of `agents.hi_ppo.whole_schedulers`: schedulers that decide among plans of all families."""
+"""Keys of `agents.hi_ppo.whole_proposals`: schedulers that decide among plans of all families."""
 
 SEARCHING_NAMES = tuple(name for name in MOVING_NAMES if name.startswith("decide_h"))
 """Schedulers that search among families in every epoch and move by a fixed rule."""

@@ -1,4 +1,4 @@
-"""Tasks of `agents.ppo.replayed_batch` as Gymnasium environments, an episode of a drawn seed."""
+"""Tasks of `agents.ppo.batch_step` as Gymnasium environments, an episode of a drawn seed."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from agents.ppo.replayed_batch import EpisodeTask
+from agents.ppo.batch_step import EpisodeTask
 
 
 class EpisodeEnv(gymnasium.Env[npt.NDArray[np.float32], npt.NDArray[Any]]):

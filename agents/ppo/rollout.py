@@ -1,4 +1,4 @@
-"""Rollout of a policy, and the advantages computed from it."""
+"""Rollout of a policy, the advantages computed from it, and samples of recent actions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,12 @@ from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import TensorRows
 
 
-class BatchedEnvironment(Protocol):
-    """N environments stepped together; an environment whose episode ends restarts itself.
-
-    ``state`` returns plain content (None, bool, int, float, str, list, tuple, dict, tensor), from
-    which ``load_state`` continues exactly, random numbers included.
-    """
+class Environments(Protocol):
+    """N environments that can be stopped and continued, in one batch or in several."""
 
     @property
     def num_envs(self) -> int:
-        """Environments in the batch, N."""
+        """Number of all environments, N."""
 
     @property
     def observation_size(self) -> int:
@@ -38,20 +34,28 @@ class BatchedEnvironment(Protocol):
     def ordinal_starts(self) -> tuple[float | None, ...]:
         """Start of each ordered component, as a share of its range; else None."""
 
+    def state(self) -> dict[str, object]:
+        """Everything that ``load_state`` needs to continue from here, as plain content."""
+
+    def close(self) -> None:
+        """End what was started; it is not used any more."""
+
+
+class BatchedEnvironment(Environments, Protocol):
+    """N environments stepped together; an environment whose episode ends restarts itself.
+
+    ``state`` returns plain content (None, bool, int, float, str, list, tuple, dict, tensor), from
+    which ``load_state`` continues exactly, random numbers included.
+    """
+
     def reset(self) -> npt.NDArray[np.float32]:
         """Begin new episodes and return their first observations (N, D)."""
 
     def step(self, actions: npt.NDArray[np.int64]) -> BatchStep:
         """Apply actions (N, A)."""
 
-    def state(self) -> dict[str, object]:
-        """Everything that ``load_state`` needs to continue from here."""
-
     def load_state(self, state: dict[str, object]) -> None:
         """Continue from what ``state`` returned."""
-
-    def close(self) -> None:
-        """End what the environment has started; it is not used any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ class Rollout:
         return self.rewards.numel()
 
 
-class RolloutSource(Protocol):
+class RolloutSource(Environments, Protocol):
     """One or more logical workers that let a policy act, each with environments of its own.
 
     ``state`` returns ``{"workers": [...]}``, the `RolloutWorker.state` of each in order: so a run
@@ -92,22 +96,6 @@ class RolloutSource(Protocol):
     def num_workers(self) -> int:
         """Logical workers, W."""
 
-    @property
-    def num_envs(self) -> int:
-        """Environments of all workers together."""
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of one observation, D."""
-
-    @property
-    def action_sizes(self) -> tuple[int, ...]:
-        """Number of choices of every action component, A of them."""
-
-    @property
-    def ordinal_starts(self) -> tuple[float | None, ...]:
-        """Start of each ordered component, as a share of its range; else None."""
-
     def first_moments(self) -> Sequence[ObservationMoments]:
         """Moments of the observations that each worker would act on next, in order."""
 
@@ -117,14 +105,8 @@ class RolloutSource(Protocol):
         Their tensors may be overwritten by the next call.
         """
 
-    def state(self) -> dict[str, object]:
-        """Everything that ``load_state`` needs to continue from here, as plain content."""
-
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what ``state`` returned."""
-
-    def close(self) -> None:
-        """End what the source has started; it is not used any more."""
 
 
 def gae(
@@ -207,3 +189,50 @@ def _bag(rollout: Rollout, discount: float, trace_decay: float) -> dict[str, Ten
         "advantages": advantages.flatten(),
         "returns": (advantages + rollout.values).flatten(),
     }
+
+
+_GOLDEN = 2_654_435_769
+"""The golden ratio's fraction times 2**32: its multiples fill the unit interval evenly."""
+
+
+def evenly_spread(num_items: int, most: int) -> npt.NDArray[np.int64]:
+    """Positions of up to ``most`` of ``num_items`` items in a row, ascending, each once.
+
+    The row is cut into as many equal runs, and one of each is taken: in each at another place, as
+    equal steps could fall in with a period of the items and miss most of what there is.
+
+    Examples
+    --------
+    >>> evenly_spread(10, 4).tolist()
+    [0, 3, 5, 9]
+    >>> evenly_spread(3, 4).tolist()
+    [0, 1, 2]
+    """
+    num_runs = min(num_items, most)
+    numbers = np.arange(num_runs)
+    bounds = np.arange(num_runs + 1) * num_items // max(num_runs, 1)
+    places = numbers * _GOLDEN % 2**32
+    return bounds[:-1] + (np.diff(bounds) * places >> 32)
+
+
+def some_actions(parts: Sequence[Tensor], most: int) -> npt.NDArray[np.int64]:
+    """Copies of up to ``most`` actions (M, A), spread evenly over rollouts joined in order.
+
+    Parameters
+    ----------
+    parts
+        Actions (T, N, A) of each rollout, T steps of N environments, which may differ in both. They
+        are not copied as a whole.
+    most
+        If there are no more decisions, all of them are returned.
+    """
+    rows = [part.flatten(0, 1) for part in parts]
+    ends = np.cumsum([len(part) for part in rows])
+    chosen = evenly_spread(int(ends[-1]), most)
+    shares = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
+    taken = [
+        part[torch.from_numpy(share - (end - len(part))).to(part.device)].cpu()
+        for part, share, end in zip(rows, shares, ends, strict=True)
+    ]
+    actions: npt.NDArray[np.int64] = torch.cat(taken).numpy()
+    return actions

@@ -227,6 +227,9 @@ class LocalRollouts:
         ]
         if not self._workers:
             raise ValueError("local rollouts: environments must be at least one, got none")
+        first = environments[0]
+        self.observation_size, self.action_sizes = first.observation_size, first.action_sizes
+        self.ordinal_starts = first.ordinal_starts
 
     @property
     def num_workers(self) -> int:
@@ -237,21 +240,6 @@ class LocalRollouts:
     def num_envs(self) -> int:
         """Environments of all workers together."""
         return sum(worker.environment.num_envs for worker in self._workers)
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of one observation, D."""
-        return self._workers[0].environment.observation_size
-
-    @property
-    def action_sizes(self) -> tuple[int, ...]:
-        """Number of choices of every action component, A of them."""
-        return self._workers[0].environment.action_sizes
-
-    @property
-    def ordinal_starts(self) -> tuple[float | None, ...]:
-        """Start of each ordered component, as a share of its range; else None."""
-        return self._workers[0].environment.ordinal_starts
 
     def first_moments(self) -> list[ObservationMoments]:
         """Moments of the observations that each worker would act on next, in order."""

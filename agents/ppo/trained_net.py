@@ -7,8 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from agents.ppo.checkpoint import CheckpointError
-from agents.ppo.checkpoint_bytes import Array
+from agents.ppo.checkpoint import Array, CheckpointError
 
 Numbers = Mapping[str, Array]
 """Parameters and buffers by the names that a module of torch gives them."""

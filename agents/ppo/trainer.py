@@ -16,8 +16,14 @@ from agents.ppo.networks import NetworkArchitecture, network_of
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.ppo_loss import FIGURES, Objective
-from agents.ppo.recent import some_actions
-from agents.ppo.rollout import BatchedEnvironment, Experience, Rollout, RolloutSource, experience_of
+from agents.ppo.rollout import (
+    BatchedEnvironment,
+    Experience,
+    Rollout,
+    RolloutSource,
+    experience_of,
+    some_actions,
+)
 from agents.ppo.rollout_source import LocalRollouts
 from agents.ppo.trained_policy import network_payload, tensors_of
 from des.base.checks import require_count
@@ -170,7 +176,7 @@ class PPOTrainer:
     def recent_actions(self, most: int) -> npt.NDArray[np.int64]:
         """Copies of up to ``most`` actions (M, A), spread evenly over those of the last `update`.
 
-        Those of all workers count, as `agents.ppo.recent.evenly_spread` picks them.
+        Those of all workers count, as `agents.ppo.rollout.evenly_spread` picks them.
 
         Raises
         ------

@@ -1,16 +1,16 @@
 """Planners that plan on the bandwidths that they expect, from those that they have seen."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from agents.decision.levels import level_of
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.simulator import Simulator
 from agents.decision.situation import Decision, Situation
-from agents.replanning.payoff import pays
+from agents.replanning.payoff import pays, reachable_iteration_s
 from des import InfeasiblePlacementError, Plan, UnreachableError
-from des.base.checks import require_count, require_seed
+from des.base.checks import require_count
 from des.compiled.simulate import simulate_compiled
 from des.simulation.migration import migration_s
 
@@ -37,8 +37,6 @@ class ForecastScheduler:
         Number of epochs, this one included, for which a plan is expected to stay.
     schedules
         Schedules to choose from; none given means 1F1B.
-    seed
-        For planners that draw at random; each epoch has draws of its own.
     """
 
     def __init__(
@@ -46,21 +44,18 @@ class ForecastScheduler:
         planner: Planner,
         forecast: Forecast,
         *,
-        horizon_epochs: int,
+        horizon_epochs: int = 8,
         schedules: tuple[str, ...] = (),
-        simulator: Simulator = simulate_compiled,
-        seed: int = 0,
     ) -> None:
         require_count("forecast", "horizon_epochs", horizon_epochs)
-        require_seed("forecast", "seed", seed)
         self._planner, self._forecast, self._horizon_epochs = planner, forecast, horizon_epochs
-        self._schedules, self._simulator, self._seed = schedules, simulator, seed
+        self._schedules = schedules
         self.begin()
 
     def begin(self) -> None:
         """Forget the networks that were seen."""
         self._seen: list[np.ndarray] = []
-        self._rng = np.random.default_rng(self._seed)
+        self._rng = np.random.default_rng(0)
 
     def decide(self, situation: Situation) -> Decision:
         """Note the bandwidths of now, and return the plan for those that are expected.
@@ -78,7 +73,7 @@ class ForecastScheduler:
             topology=topology.scaled(expected / now, np.ones(len(now))),
             workload=situation.workload,
             schedules=self._schedules,
-            simulator=self._simulator,
+            simulator=simulate_compiled,
             corrections=situation.corrections,
             last_plan=situation.last_plan,
         )
@@ -96,27 +91,9 @@ class ForecastScheduler:
     def _pays(self, situation: Situation, problem: PlanningProblem, last: Plan, plan: Plan) -> bool:
         if plan == last:
             return False
-        new_s, last_s = (_iteration_s(problem, each) for each in (plan, last))
+        new_s, last_s = (reachable_iteration_s(problem, each) for each in (plan, last))
         horizon_s = self._horizon_epochs * situation.epoch_s
         return pays(_move_s(situation, last, plan), new_s, last_s, horizon_s)
-
-
-def on_mean(
-    planner: Planner, *, horizon_epochs: int = 8, schedules: tuple[str, ...] = ()
-) -> ForecastScheduler:
-    """Plan on the mean bandwidth of every link so far."""
-    return ForecastScheduler(
-        planner, mean_bandwidths, horizon_epochs=horizon_epochs, schedules=schedules
-    )
-
-
-def on_worst_case(
-    planner: Planner, *, horizon_epochs: int = 8, schedules: tuple[str, ...] = ()
-) -> ForecastScheduler:
-    """Plan on the least bandwidth of every link so far."""
-    return ForecastScheduler(
-        planner, worst_bandwidths, horizon_epochs=horizon_epochs, schedules=schedules
-    )
 
 
 def on_ar1_forecast(
@@ -143,6 +120,13 @@ def worst_bandwidths(seen: np.ndarray) -> np.ndarray:
     """Least over epochs, (links,), of bandwidths shaped (epochs, links)."""
     worst: np.ndarray = seen.min(axis=0)
     return worst
+
+
+on_mean = partial(ForecastScheduler, forecast=mean_bandwidths)
+"""Plans on the mean bandwidth of every link so far."""
+
+on_worst_case = partial(ForecastScheduler, forecast=worst_bandwidths)
+"""Plans on the least bandwidth of every link so far."""
 
 
 def ar1_bandwidths(seen: np.ndarray, num_epochs: int) -> np.ndarray:
@@ -191,14 +175,6 @@ def ar1_bandwidths(seen: np.ndarray, num_epochs: int) -> np.ndarray:
             expected[link] = mean + weight * (now[link] - mean)
     bandwidths: np.ndarray = np.exp(expected)
     return bandwidths
-
-
-def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:
-    """Iteration time of a plan; endless where no path joins its domains. [s]"""
-    try:
-        return problem.makespan_s(plan)
-    except UnreachableError:
-        return np.inf
 
 
 def _move_s(situation: Situation, last: Plan, plan: Plan) -> float:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from agents.replanning.payoff import undone_by_move
+from agents.replanning.rules import least_ahead
 from agents.replanning.tables import EpisodeTables
-from agents.replanning.value_iteration import least_ahead
 from des.compiled.many.layout import Real, Whole
 
 _AT_ONCE = 64  # networks per array operation: keeps arrays of (N, C, C) small

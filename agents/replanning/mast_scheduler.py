@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from agents.decision.levels import level_of
 from agents.decision.occupied import occupied
 from agents.decision.problem import PlanningProblem
-from agents.decision.simulator import Simulator
 from agents.decision.situation import Decision, Situation
 from agents.planners.rules.mast import placed
 from des import InfeasiblePlacementError, Plan, check_memory
@@ -53,10 +52,9 @@ class MastScheduler:
         *,
         slow_every: int = 8,
         schedules: tuple[str, ...] = (),
-        simulator: Simulator = simulate_compiled,
     ) -> None:
         require_count("MAST", "slow_every", slow_every)
-        self._slow_every, self._schedules, self._simulator = slow_every, schedules, simulator
+        self._slow_every, self._schedules = slow_every, schedules
         self.begin()
 
     def begin(self) -> None:
@@ -78,7 +76,8 @@ class MastScheduler:
             self._home = self._balanced(problem, last)
             self._seen = []
         self._seen.append(busy)
-        if last is not None and self._may_stay(problem, last):
+        is_home = last is not None and (self._home is None or domains_of(last) <= self._home)
+        if last is not None and is_home and _fits(problem, last):
             return Decision(plan=last, level="nothing")
         home = sorted(self._home or range(len(busy)))
         plan = placed(problem, home, busy)
@@ -94,13 +93,10 @@ class MastScheduler:
             topology=occupied(situation),
             workload=situation.workload,
             schedules=self._schedules,
-            simulator=self._simulator,
+            simulator=simulate_compiled,
             corrections=situation.corrections,
             last_plan=situation.last_plan,
         )
-
-    def _may_stay(self, problem: PlanningProblem, last: Plan) -> bool:
-        return (self._home is None or domains_of(last) <= self._home) and _fits(problem, last)
 
     def _balanced(self, problem: PlanningProblem, last: Plan) -> frozenset[int]:
         expected = [math.fsum(each) / len(each) for each in zip(*self._seen, strict=True)]

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from agents.decision.problem import PlanningProblem
+from des import Plan, UnreachableError
 from des.compiled.many.layout import Real
 
 
@@ -74,3 +76,11 @@ def undone_by_move(move_s: Real, iteration_s: Real) -> Real:
     pace = 1.0 / iteration_s[:, np.newaxis, :]
     can_be = np.isfinite(move_s) & (pace > 0.0)
     return np.where(can_be, np.where(can_be, move_s, 0.0) * pace, np.inf)
+
+
+def reachable_iteration_s(problem: PlanningProblem, plan: Plan) -> float:
+    """Iteration time of a plan; endless where no path joins its domains. [s]"""
+    try:
+        return problem.makespan_s(plan)
+    except UnreachableError:
+        return np.inf

@@ -12,7 +12,7 @@ from agents.judge.steady_judge import MISFIT, SteadyJudge
 from agents.planners.choice.choosing import shared_out
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.search.search_moves import Order, joined, order_of
-from agents.replanning.changes import Changes
+from agents.replanning.plan_costs import Changes
 from agents.replanning.pool_splits import best_splits, descended, unique_rows
 from agents.replanning.pool_thinning import chosen_plans
 from des import (

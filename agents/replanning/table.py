@@ -11,15 +11,18 @@ from agents.decision.depths import DEPTHS
 from agents.decision.problem import PlanningProblem
 from agents.decision.situation import MakeScheduler
 from agents.planners.table import PLANNERS, PlannerRow
-from agents.replanning.clairvoyant import clairvoyant
-from agents.replanning.follow_the_leader import FollowTheLeader
 from agents.replanning.forecast import on_ar1_forecast, on_mean, on_worst_case
-from agents.replanning.horizon import Horizon, greedy, hold
 from agents.replanning.mast_scheduler import MastScheduler
-from agents.replanning.replanning import SearchScheduler
-from agents.replanning.rules import Rule
-from agents.replanning.search_schedulers import HoldPlan, PlanEveryEpoch
-from agents.replanning.value_iteration import value_iteration
+from agents.replanning.rules import (
+    FollowTheLeader,
+    Horizon,
+    Rule,
+    clairvoyant,
+    greedy,
+    hold,
+    value_iteration,
+)
+from agents.replanning.search_schedulers import HoldPlan, PlanEveryEpoch, SearchScheduler
 from des import Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
 

@@ -11,12 +11,11 @@ from agents.decision.held import distinct_networks, held_topologies
 from agents.decision.levels import LEVELS
 from agents.decision.world import DecisionWorld, bytes_per_token, equal_work_s
 from agents.judge.steady_judge import SteadyJudge
-from agents.replanning.changes import Changes
 from agents.replanning.levels import Levels, PlanLevels
 from agents.replanning.path_costs import PathCosts
 from agents.replanning.payoff import undone_by_move
 from agents.replanning.plan_availability import as_known_from, joined_known_from
-from agents.replanning.plan_times import PlanTimes, cost_bytes_of
+from agents.replanning.plan_costs import Changes, PlanTimes, cost_bytes_of
 from des import (
     NO_CORRECTIONS,
     Corrections,

@@ -1,6 +1,5 @@
 """Re-planning during a training: a planner's proposal, taken where it pays for itself."""
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ import numpy as np
 
 from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.threshold import ReplanThreshold
-from agents.replanning.payoff import pays
+from agents.replanning.payoff import pays, reachable_iteration_s
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -64,7 +63,7 @@ class ChangePayoff:
     def pays(self, view: EpochView, old: Plan, new: Plan) -> bool:
         """Whether the change from the old plan to the new one pays."""
         problem = self.problem(view)
-        new_s, old_s = _iteration_s(problem, new), _iteration_s(problem, old)
+        new_s, old_s = reachable_iteration_s(problem, new), reachable_iteration_s(problem, old)
         if new_s >= old_s:  # no move needs to be simulated
             return False
         try:
@@ -175,11 +174,3 @@ class TwoLevels:
             return old if fits else None
         self.num_rebound += 1
         return new
-
-
-def _iteration_s(problem: PlanningProblem, plan: Plan) -> float:
-    """Iteration time of a plan; endless where links that are down cut it apart."""
-    try:
-        return problem.makespan_s(plan)
-    except UnreachableError:
-        return math.inf

@@ -57,9 +57,10 @@ class ScheduledRun:
             return view.plan  # no plan fits with the present jobs: it waits for room
 
     def _situation(self, view: EpochView) -> Situation:
+        speed_alone = [DomainLoad(utilisation=load.utilisation) for load in view.loads]
         loads = view.loads if any(_is_busy(load) for load in view.loads) else ()
         return Situation(
-            topology=beside_jobs(view.topology, [_speed_alone(load) for load in view.loads]),
+            topology=beside_jobs(view.topology, speed_alone),
             base=replace(self.topology, movement=None),
             workload=self.workload,
             epoch=view.epoch,
@@ -73,10 +74,6 @@ class ScheduledRun:
 
 def _is_busy(load: DomainLoad) -> bool:
     return load.utilisation > 0 or load.memory_occupancy > 0 or load.queue_length > 0
-
-
-def _speed_alone(load: DomainLoad) -> DomainLoad:
-    return DomainLoad(utilisation=load.utilisation)
 
 
 @dataclass(frozen=True, kw_only=True)

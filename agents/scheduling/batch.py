@@ -8,12 +8,9 @@ import numpy.typing as npt
 from agents.decision.families import FAMILIES
 from agents.ppo.batch_step import BatchStep
 from agents.scheduling.draws import DrawnCourse
-from agents.scheduling.known_plan import KnownPlan
-from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN
-from agents.scheduling.plan_changes import change_figures
 from agents.scheduling.plan_maker import REASONS, PlanMaker
-from agents.scheduling.step_times import steps_s
-from agents.scheduling.task import SchedulingTask
+from agents.scheduling.setting import KnownPlan, change_figures, steps_s
+from agents.scheduling.task import DESCRIBED, FIRST_KNOWN, SchedulingTask
 from des import InfeasiblePlacementError, Topology
 from des.compiled.many.each import NetworkFigures
 from des.compiled.many.layout import Observations, Real, Whole

@@ -1,18 +1,21 @@
-"""The scheduling task as a Gymnasium environment, ``EastWest/Scheduling-v0``."""
+"""The scheduling task as Gymnasium environments: one, and many at once."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.utils import seeding
 
 from agents.decision.families import FAMILIES
+from agents.flat.env import BatchVectorEnv
 from agents.scheduling.batch import SchedulingBatch
 from agents.scheduling.make_task import make_scheduling_task
 from agents.scheduling.observation import LARGEST
 from agents.scheduling.plan_maker import REASONS
 from agents.scheduling.task import SchedulingTask
 from des import Plan
+from des.base.checks import require_count
 
 _NUMBERS = ("iteration_s", "num_iterations", "change_s", "moved_bytes", "wan_bytes")
 """Figures of an epoch in ``info``."""
@@ -21,7 +24,7 @@ _NUMBERS = ("iteration_s", "num_iterations", "change_s", "moved_bytes", "wan_byt
 class SchedulingEnv(gymnasium.Env[np.ndarray, Any]):
     """Decide about the plan of a training in every epoch of moving links and loads.
 
-    See `make_scheduling_task` for the arguments, `agents.scheduling.plan_action.PlanAction` for the
+    See `make_scheduling_task` for the arguments, `agents.scheduling.task.PlanAction` for the
     action, `agents.scheduling.observation.Observing` for the observation, and
     `agents.scheduling.task.SchedulingTask` for the reward. ``reset(options={"draw_seed": 7})``
     begins a draw of one's choice. ``info`` has figures of the epoch, their units in the names:
@@ -131,3 +134,39 @@ def scheduling_spaces(
         if task.action.is_described
         else gymnasium.spaces.Discrete(sizes[0]),
     )
+
+
+_MOST_ENVS = 65536
+
+
+class SchedulingVectorEnv(BatchVectorEnv):
+    """N scheduling environments together: ``gymnasium.make_vec("EastWest/Scheduling-v0")``.
+
+    Environment ``i`` goes through the episodes of a single one that is reset with ``seed + i``.
+    In infos, ``family`` and ``fallback`` are positions in `agents.decision.families.FAMILIES` and
+    `agents.scheduling.plan_maker.REASONS`.
+
+    Parameters
+    ----------
+    num_envs
+        Environments in the batch, N.
+    task, task_arguments
+        As `agents.scheduling.env.SchedulingEnv` has them.
+    """
+
+    def __init__(
+        self, num_envs: int = 1, *, task: SchedulingTask | None = None, **task_arguments: Any
+    ) -> None:
+        require_count("vector environment", "num_envs", num_envs, _MOST_ENVS)
+        self.task = shared = task_of(task, task_arguments)
+        super().__init__(
+            lambda first: seeded_batch(shared, num_envs, first),
+            num_envs,
+            *scheduling_spaces(shared),
+            num_seeds=2**31,
+        )
+
+
+def seeded_batch(task: SchedulingTask, num_envs: int, seed: int) -> SchedulingBatch:
+    """Make a batch whose environment ``i`` has the random numbers of seed ``seed + i``."""
+    return SchedulingBatch(task, [seeding.np_random(seed + each)[0] for each in range(num_envs)])

@@ -7,8 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from agents.scheduling.known_plan import KnownPlan
-from agents.scheduling.setting import Setting
+from agents.scheduling.setting import KnownPlan, Setting
 from des.compiled.many.layout import Observations, Real, Whole
 
 LARGEST = 10.0

@@ -8,9 +8,8 @@ import numpy as np
 from agents.judge.level_fills import layer_times
 from agents.judge.paced_splits import paced_fill
 from agents.scheduling.kernels.misfits import overflows_of
-from agents.scheduling.known_plan import KnownPlan
-from agents.scheduling.plan_action import Described
-from agents.scheduling.setting import Setting
+from agents.scheduling.setting import KnownPlan, Setting
+from agents.scheduling.task import Described
 from des import Placement, Plan
 from des.compiled.many.each import NetworkFigures, as_one_network
 from des.compiled.many.paced import CountedPlans, paced_table, paces_of

@@ -8,8 +8,7 @@ import numpy as np
 from agents.decision.world import equal_work_s
 from agents.replanning.payoff import undone
 from agents.scheduling.batch import Actions, SchedulingBatch
-from agents.scheduling.plan_action import FIRST_KNOWN, KEEP
-from agents.scheduling.task import SchedulingTask
+from agents.scheduling.task import FIRST_KNOWN, KEEP, SchedulingTask
 from des.compiled.many.layout import Observations, Real
 
 Act = Callable[[Observations], Actions]

@@ -3,15 +3,14 @@
 from stable_baselines3.common.vec_env import VecEnv
 
 from agents.flat.sb3_vec_env import BatchSB3VecEnv
-from agents.scheduling.env import scheduling_spaces
+from agents.scheduling.env import scheduling_spaces, seeded_batch
 from agents.scheduling.task import SchedulingTask
-from agents.scheduling.vector_env import seeded_batch
 
 
 def scheduling_vec_env(task: SchedulingTask, *, num_envs: int, seed: int) -> VecEnv:
     """Make N scheduling environments for the algorithms of Stable-Baselines3.
 
-    Episodes are those of `agents.scheduling.vector_env.SchedulingVectorEnv` reset with ``seed``,
+    Episodes are those of `agents.scheduling.env.SchedulingVectorEnv` reset with ``seed``,
     infos as `agents.flat.sb3_vec_env.BatchSB3VecEnv` has them.
 
     Examples

@@ -1,4 +1,4 @@
-"""The autoscaling task: days of requests on a fleet, one action a decision."""
+"""The task of autoscaling: its actions, observations and rewards, and a batch of its days."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from agents.ppo.batch_step import ReplayedBatch, TaskStep
 from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLRewardCalculator, RLStateCollector
 from des.compiled.fleet import CompiledFleet
@@ -130,18 +131,15 @@ class TraceDays:
         held_s = times_s[0] + 3 * (times_s[-1] - times_s[0]) / 4.0
         low_s, high_s = (held_s, times_s[-1]) if self.is_unseen else (times_s[0], held_s)
         starts = np.flatnonzero((times_s >= low_s) & (times_s <= high_s - self.day_s))
-        # of a short trace the last quarter is one day long
-        first = np.searchsorted(times_s, low_s) if not len(starts) else _any_of(starts, seed)
+        first = np.searchsorted(times_s, low_s)  # of a short trace the last quarter is one day long
+        if len(starts):
+            first = np.random.default_rng([seed, 28]).choice(starts)
         begin_s = times_s[first]
         after = np.searchsorted(times_s, begin_s + self.day_s)
         day = [
             replace(one, arrival_s=one.arrival_s - begin_s) for one in self.requests[first:after]
         ]
         return day_world(day, drains_soonest=self.drains_soonest, horizon_s=self.day_s)
-
-
-def _any_of(starts: npt.NDArray[np.int64], seed: int) -> int:
-    return int(np.random.default_rng([seed, 28]).choice(starts))
 
 
 _LOGGED_STEPS = 100
@@ -230,3 +228,33 @@ class TraceRLSimulator:
     def first_choices(self) -> tuple[int, ...]:
         """Choices that change nothing."""
         return tuple(size // 2 for size in self.executor.sizes)
+
+
+class AutoscaleBatch(ReplayedBatch[TraceRLSimulator]):
+    """N simulators; environment ``i`` goes through the days of ``seed`` and ``i``.
+
+    Actions are the numbers of changes that `RLActionExecutor.sizes` counts.
+    """
+
+    has_time_limit = True
+
+    def __init__(
+        self,
+        num_envs: int,
+        seed: int,
+        make_world: Callable[[int], World] = drawn_day,
+        executor: RLActionExecutor | None = None,
+    ) -> None:
+        executor = executor or RLActionExecutor()
+        super().__init__(
+            "autoscaling",
+            num_envs,
+            seed,
+            lambda: TraceRLSimulator(make_world=make_world, executor=executor),
+        )
+        self.observation_size, self.action_sizes = self.tasks[0].collector.size, executor.sizes
+        self.ordinal_starts = (0.5, 0.5, 0.5)  # no change
+
+    def play(self, task: TraceRLSimulator, choices: list[int]) -> TaskStep:
+        """Apply the choices of one action, as changes of the pools."""
+        return task.step(task.executor.action_of(np.array(choices)))

@@ -12,7 +12,7 @@ from agents.ppo.checkpoint import CheckpointError, load_checkpoint
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trained_policy import TrainedPolicy, tensors_of
 from agents.ppo.trainer import PPOTrainer
-from agents.serving.autoscale_batch import AutoscaleBatch
+from agents.serving.autoscale_task import AutoscaleBatch
 from agents.serving.forecast_policies import Predictive
 from agents.serving.rl_state import RLActionExecutor, RLStateCollector
 from des.base.checks import MOST_ITEMS

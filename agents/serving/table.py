@@ -6,10 +6,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agents.ppo.shipped_weights import shipped_weights
-from agents.serving.cluster_policies import HpaPolicy, KedaPolicy
 from agents.serving.forecast_policies import Oracle, PeakHold, Predictive, SlaPlanner
-from agents.serving.load_policies import Llumnix, LoadPlanner, Saturation
-from agents.serving.simple_policies import QueueLength, Static, Threshold
+from agents.serving.load_policies import (
+    HpaPolicy,
+    KedaPolicy,
+    Llumnix,
+    LoadPlanner,
+    QueueLength,
+    Saturation,
+    Static,
+    Threshold,
+)
 from des.base.checks import nearest
 from des.base.lazy import lazy_imports
 from des.serving.fleet_world import ScalingPolicy

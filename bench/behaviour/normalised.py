@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader  # type: ignore[import-untyped]
 
-from agents.ppo.checkpoint_bytes import unpacked_content
+from agents.ppo.checkpoint import unpacked_content
 from bench.behaviour.rules import NAMES, applied, emptied_columns
 
 TEXTS = {".json", ".csv", ".md", ".html", ".yaml", ".yml", ".txt", ".log", ".sh", ""}

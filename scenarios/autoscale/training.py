@@ -14,22 +14,16 @@ from des.base.document import DOCUMENT
 from des.base.flags import option, parse
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import OutputChoice, OutputFlags
+from scenarios.frame.outputs import OutputFlags
 from scenarios.train.training_config import PROG as TRAIN
 
 with lazy_imports(__name__):
     import pandas as pd
 
     from agents.ppo import checkpoint, trainer
-    from agents.serving import autoscale_batch, autoscale_task, learnt_policy, rl_state, table
+    from agents.serving import autoscale_task, learnt_policy, rl_state, table
     from des.serving.fleet_world import World
-    from scenarios.autoscale import (
-        comparison,
-        equal_cost,
-        fleet_config,
-        fleet_outputs,
-        seeds_summary,
-    )
+    from scenarios.autoscale import comparison, fleet_config, fleet_outputs, seeds_summary
     from scenarios.frame import outputs, rows_report
     from scenarios.frame.outputs import Report
     from scenarios.train import ppo_training
@@ -110,7 +104,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
         DOCUMENT.add(lines=lines, files=paths)
         return 0
     if config.equal_cost:
-        return _compare_at_equal_attainment(config, choice)
+        return _compare_at_equal_attainment(config)
     path = config.evaluate
     if path is None:
         config.out.mkdir(parents=True, exist_ok=True)
@@ -125,25 +119,20 @@ def run(arguments: Sequence[str], prog: str) -> int:
         make_world=_days(config, is_unseen=True),
     )
     lines = [*comparison.summary_lines(rows), *comparison.cost_at_equal_attainment(rows)]
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
     frame = fleet_outputs.rows_frame(rows)
-    files = choice.row_files({f"days-{config.seed}": frame})
-    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
-    files |= choice.report_files(_report(config, frame))
-    paths = outputs.write_files(config.out, files)
+    frames = {f"days-{config.seed}": frame}
+    paths = ppo_training.show_and_write(config, config.out, lines, frames, _report(config, frame))
     DOCUMENT.add(rows=rows, files=paths)
     return 0
 
 
-def _compare_at_equal_attainment(config: Config, choice: OutputChoice) -> int:
+def _compare_at_equal_attainment(config: Config) -> int:
     names = config.equal_cost
     paths = table.SHIPPED_SEEDS if names == ("shipped",) else tuple(map(Path, names))
-    lines, rows = equal_cost.equal_cost_lines(paths, config.days, learnt_policy.AUTOSCALER_PPO)
-    sys.stdout.write("\n".join(lines) + "\n")
-    files = choice.row_files({"equal_cost": fleet_outputs.rows_frame(rows)})
-    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
-    DOCUMENT.add(rows=rows, files=outputs.write_files(config.out, files))
+    lines, rows = comparison.equal_cost_lines(paths, config.days, learnt_policy.AUTOSCALER_PPO)
+    frames = {"equal_cost": fleet_outputs.rows_frame(rows)}
+    written = ppo_training.show_and_write(config, config.out, lines, frames)
+    DOCUMENT.add(rows=rows, files=written)
     return 0
 
 
@@ -164,10 +153,6 @@ def _report(config: Config, days: pd.DataFrame) -> Report:
     )
 
 
-def _actions(config: Config) -> rl_state.RLActionExecutor:
-    return rl_state.RLActionExecutor(is_adaptive=config.adaptive_step, is_residual=config.residual)
-
-
 def _days(config: Config, *, is_unseen: bool) -> Callable[[int], World]:
     """Source of days: those to train on, or those to compare on."""
     drains_soonest = config.predictive_drain
@@ -183,22 +168,16 @@ def _days(config: Config, *, is_unseen: bool) -> Callable[[int], World]:
 
 def _train(config: Config, path: Path) -> bool:
     """Train to the end or until Ctrl-C; returns whether the training is complete."""
-    settings, executor = learnt_policy.AUTOSCALER_PPO, _actions(config)
+    settings, is_residual = learnt_policy.AUTOSCALER_PPO, config.residual
+    executor = rl_state.RLActionExecutor(is_adaptive=config.adaptive_step, is_residual=is_residual)
     actions = {name: getattr(executor, name) for name in learnt_policy.ACTION_FLAGS}
-    batch = autoscale_batch.AutoscaleBatch(
-        config.envs,
-        config.seed,
-        _days(config, is_unseen=False),
-        executor,
-    )
+    days = _days(config, is_unseen=False)
+    batch = autoscale_task.AutoscaleBatch(config.envs, config.seed, days, executor)
     learner = trainer.PPOTrainer.local(batch, settings, config.seed, config.steps)
-    files = ppo_training.TrainingFiles(
-        checkpoint=path,
-        curve=config.out / f"curve-{config.seed}.csv",
-        extra={learnt_policy.ACTIONS: actions},
-    )
-    if not ppo_training.train_to_the_end(learner, files, resume=config.resume):
+    curve = config.out / f"curve-{config.seed}.csv"
+    extra = {learnt_policy.ACTIONS: actions}
+    if not ppo_training.train_to_the_end(learner, path, curve, resume=config.resume, extra=extra):
         return False
-    policy = {"policy": learner.state()["policy"], learnt_policy.ACTIONS: actions}
+    policy = {"policy": learner.state()["policy"], **extra}
     checkpoint.save_checkpoint(config.out / f"policy-{config.seed}.safetensors", policy)
     return True

@@ -7,7 +7,7 @@ import pandas as pd
 
 from agents.decision.problem import PlanningProblem
 from agents.decision.situation import Situation
-from agents.hi_ppo.decision_report import coordinator_of
+from agents.hi_ppo.coordinator import coordinator_of
 from agents.hi_ppo.policies import Policies, shipped
 from agents.planners.names import POLICY
 from agents.planners.table import quick_planners

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +61,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "queues"):
         require_count(f"--{name}", "value", getattr(config, name))
-    choice = config.choice()
+    config.choice()
     outputs.require_no_run(config.out)  # refused before minutes of work
     paths = [Path(each) for each in config.evaluate]
     if not paths:
@@ -72,12 +71,9 @@ def run(arguments: Sequence[str], prog: str) -> int:
             return INTERRUPTED
     frame = rl_comparison.times_on_queues(paths, config.queues)
     lines = rl_comparison.comparison_lines(frame)
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    files = choice.row_files({"queues": frame})
-    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
-    files |= choice.report_files(_report(config, frame))
-    DOCUMENT.add(rows=frame, lines=lines, files=outputs.write_files(config.out, files))
+    report = _report(config, frame)
+    paths = ppo_training.show_and_write(config, config.out, lines, {"queues": frame}, report)
+    DOCUMENT.add(rows=frame, lines=lines, files=paths)
     return 0
 
 
@@ -106,5 +102,4 @@ def _train(config: Config, path: Path) -> bool:
     batch = queue_batch.QueueBatch(config.envs, config.seed)
     learner = trainer.PPOTrainer.local(batch, settings, config.seed, config.steps)
     curve = config.out / f"curve-{config.seed}.csv"
-    files = ppo_training.TrainingFiles(checkpoint=path, curve=curve)
-    return ppo_training.train_to_the_end(learner, files, resume=config.resume)
+    return ppo_training.train_to_the_end(learner, path, curve, resume=config.resume)

@@ -9,8 +9,7 @@ import numpy as np
 
 from agents.replanning.spot.clairvoyant import most_tokens
 from agents.replanning.spot.look_ahead import SampledRule, SeasonalRule, fit_season
-from agents.replanning.spot.rules import HysteresisRule, SurvivalRule
-from agents.replanning.spot.tables import OfferTables
+from agents.replanning.spot.rules import HysteresisRule, OfferTables, SurvivalRule
 from des.base.command import UsageError
 from des.spot.batch import run_spot_batch
 from des.spot.course import SiteCourse

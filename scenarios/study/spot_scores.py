@@ -16,9 +16,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, ValidationError
 
-from agents.hi_ppo.spot.observer import MOST_OFFERS, SpotObserver
 from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
-from agents.hi_ppo.spot.task import drawn_spot_world
+from agents.hi_ppo.spot.task import MOST_OFFERS, SpotObserver, drawn_spot_world
 from des.base.command import UsageError
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from calibration import ReferenceRunError, WorkloadFamily
+from calibration import FittedFor, ReferenceRunError, WorkloadFamily, read_corrections
 from calibration.fit.fit import require_enough
 from calibration.loop import LoggedSubject, LoopBackend, Subject
 from calibration.measuring.environment import BINARIES_VARIABLE
-from des import Topology, Workload
+from des import NO_CORRECTIONS, Corrections, Topology, Workload
 from des.base.command import UsageError
 from scenarios.train.training_config import TrainingFlags
 
@@ -75,3 +75,11 @@ def subject_of(
         if wanted != "auto":
             raise
         return f"as what is trained cannot be calibrated: {error}"
+
+
+def first_factors(flags: TrainingFlags, topology: Topology, workload: Workload) -> Corrections:
+    """Factors that a training begins with; errors where they do not fit what is trained."""
+    if flags.corrections is None:
+        return NO_CORRECTIONS
+    fitted_for = FittedFor.of(workload, topology, network=flags.network)
+    return read_corrections(flags.corrections, used_for=fitted_for)

@@ -26,8 +26,8 @@ with lazy_imports(__name__):
 
     from des.base import console as base_console
     from scenarios.frame import metrics_log, plots, statistics
-    from scenarios.train import training_points
-    from scenarios.train.training_points import TrainingPoint
+    from scenarios.train import sweep_grid
+    from scenarios.train.sweep_grid import TrainingPoint
 
 
 PROG = "python -m scenarios.compare_seeds"
@@ -66,11 +66,11 @@ def main(config: Config) -> int:
     choice = config.choice()
     SPEAKER.note(layers_note(config.workload(1)))
     points = {seed: _point(config, seed) for seed in config.seeds}
-    training_points.refuse_other_runs(points.values(), PROG)
+    sweep_grid.refuse_other_runs(points.values(), PROG)
     config.out.mkdir(parents=True, exist_ok=True)
     with lock_folder(config.out):
         for point in points.values():
-            code = training_points.train_point(point)
+            code = sweep_grid.train_point(point)
             if code:
                 return code
         evaluations = {
@@ -84,9 +84,9 @@ def main(config: Config) -> int:
 
 
 def seed_table(evaluations: dict[int, pd.DataFrame]) -> pd.DataFrame:
-    """One row per seed, with the figures of `scenarios.train.training_points.policy_figures`."""
+    """One row per seed, with the figures of `scenarios.train.sweep_grid.policy_figures`."""
     rows = [
-        {"seed": seed, **training_points.policy_figures(evaluation)}
+        {"seed": seed, **sweep_grid.policy_figures(evaluation)}
         for seed, evaluation in evaluations.items()
     ]
     return pd.DataFrame(rows)
@@ -129,7 +129,7 @@ def _point(config: Config, seed: int) -> TrainingPoint:
     flags += ["--sequence-length", str(config.sequence_length)]
     flags += ["--quick"] if config.quick else ["--steps", str(config.steps)]
     folder = RunFolder(path=config.out / f"seed{seed}")
-    return training_points.TrainingPoint(flags=tuple(flags), folder=folder)
+    return sweep_grid.TrainingPoint(flags=tuple(flags), folder=folder)
 
 
 def _show(config: Config, table: pd.DataFrame) -> int:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
-import calibration
-from calibration import FittedFor, ReferenceRunError
-from des import NO_CORRECTIONS, check_job_fits, read_topology
+from calibration import ReferenceRunError
+from des import check_job_fits, read_topology
 from des.base.command import EXIT_CODES, UsageError
 from des.base.flags import parse_given, quickened
-from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
-from des.worlds.reading import topology_path
 from scenarios.frame.outputs import OutputChoice, Repetition
 from scenarios.frame.run_folder import RunFolder
-from scenarios.train.begun_config import begun_config
-from scenarios.train.numbered_runs import newest_run, next_run
 from scenarios.train.training_config import (
     MEASURED_STEPS,
     PROG,
@@ -31,6 +26,7 @@ from scenarios.train.training_config import (
     recorded,
     replacement_of,
 )
+from scenarios.train.world_runs import run_in_folder
 
 with lazy_imports(__name__):
     from rich.console import Console
@@ -44,8 +40,7 @@ with lazy_imports(__name__):
     from des.base import console as base_console
     from scenarios.frame import metrics_log
     from scenarios.study.targets import after_training
-    from scenarios.study.targets.sizes import Sizes
-    from scenarios.train import flat_calibration, outcome, training_calibration, training_loop
+    from scenarios.train import calibration_subject, outcome, training_calibration, training_loop
     from scenarios.train import rollouts as train_rollouts
 
 _EPILOG = f"""\
@@ -79,81 +74,65 @@ def run(arguments: Sequence[str], prog: str) -> int:
     """
     config, given = resolve(arguments, prog)
     try:
-        return _run_config(config, given)
+        return run_in_folder(config, given, recorded, _prepared)
     except ReferenceRunError as error:
         raise UsageError(f"{prog}: --backend {config.backend}: {error}") from error
 
 
-def _run_config(config: Config, given: frozenset[str]) -> int:
-    if config.resume:
-        with RunFolder.opened(config.out or newest_run(PROG)) as folder:
-            config = begun_config(config, given, folder, recorded)
-            task = make_scenario_task(config)
-            subject = flat_calibration.flat_subject(config, task)
-            return _run(config, task, subject, folder, base_console.FittedConsole())
+def _prepared(config: Config) -> Callable[[RunFolder], bool]:
+    """Read and check all that the flags name, before anything is written."""
     task = make_scenario_task(config)
-    subject = flat_calibration.flat_subject(config, task)
-    with RunFolder.created(config.out or next_run()) as folder:
-        folder.write_config(recorded(config), _inputs(config))
-        return _run(config, task, subject, folder, base_console.FittedConsole())
+    return partial(_is_complete, config, task, training_loop.flat_subject(config, task))
 
 
-def _run(
+def _is_complete(
     config: Config,
     task: PlacementTask,
     subject: Subject | LoggedSubject | str,
     folder: RunFolder,
-    console: Console,
-) -> int:
+) -> bool:
     """Train, evaluate, report; ``subject`` is calibrated."""
-    path = shlex.quote(str(folder.path))
-    try:
-        devices.keep_freed_memory()
-        devices.use_torch_threads(config.torch_threads)
-        with (
-            training_calibration.training_calibration(
-                subject,
-                folder,
-                console,
-                timetable=flat_calibration.flat_timetable(config),
-                initial=task.corrections,
-                bound=config.calibration_bound,
-                is_begun=folder.checkpoint_pt.exists(),
-            ) as calibration,
-            _rollouts(config, task, console) as rollouts,
-        ):
-            trainer = ppo_trainer.PPOTrainer(
-                rollouts, ppo_config(config), config.seed, config.steps
-            )
-            training_loop.restore(trainer, calibration, folder, task.fingerprint())
-            calibration.begin(flat_calibration.FlatTraining(task=task, trainer=trainer))
-            complete = training_loop.train(task, trainer, calibration, folder, console)
-        calibration.print_summary()
-        SPEAKER.note(layers_note(task.workload))
-        cost = _cost_of_steps(config, folder)
-        for line in cost:
-            console.print(line, soft_wrap=True, markup=False)
-        if complete:
-            evaluation = outcome.Evaluation(
-                task=replace(task, corrections=calibration.in_force),
-                num_draws=config.evaluation_draws,
-                seed=config.evaluation_seed,
-                fidelity=(*calibration.lines(), *cost),
-                choice=OutputChoice(figures=config.figures, parquet=config.parquet),
-                target_sizes=_target_sizes(config),
-            )
-            repeat = Repetition(
-                command=f"{PROG} --config {shlex.quote(str(folder.config_json))}",
-                configuration=folder.read_config(),
-            )
-            outcome.evaluate_and_report(evaluation, folder, repeat, console)
-            return 0
-    except KeyboardInterrupt:
-        pass  # before, between or after the steps: the last checkpoint is whole
-    console.print(
-        f"Interrupted. Continue with: {PROG} --resume --out {path}", soft_wrap=True, markup=False
+    console = base_console.FittedConsole()
+    devices.keep_freed_memory()
+    devices.use_torch_threads(config.torch_threads)
+    with (
+        training_calibration.training_calibration(
+            subject,
+            folder,
+            console,
+            timetable=training_loop.flat_timetable(config),
+            initial=task.corrections,
+            bound=config.calibration_bound,
+            is_begun=folder.checkpoint_pt.exists(),
+        ) as calibration,
+        _rollouts(config, task, console) as rollouts,
+    ):
+        trainer = ppo_trainer.PPOTrainer(rollouts, ppo_config(config), config.seed, config.steps)
+        training_loop.restore(trainer, calibration, folder, task.fingerprint())
+        calibration.begin(training_loop.FlatTraining(task=task, trainer=trainer))
+        complete = training_loop.train(task, trainer, calibration, folder, console)
+    calibration.print_summary()
+    SPEAKER.note(layers_note(task.workload))
+    cost = _cost_of_steps(config, folder)
+    for line in cost:
+        console.print(line, soft_wrap=True, markup=False)
+    if not complete:
+        return False
+    sizes = after_training.QUICK_SIZES if config.quick else after_training.SIZES
+    evaluation = outcome.Evaluation(
+        task=replace(task, corrections=calibration.in_force),
+        num_draws=config.evaluation_draws,
+        seed=config.evaluation_seed,
+        fidelity=(*calibration.lines(), *cost),
+        choice=OutputChoice(figures=config.figures, parquet=config.parquet),
+        target_sizes=sizes if config.kpi else None,
     )
-    return INTERRUPTED
+    repeat = Repetition(
+        command=f"{PROG} --config {shlex.quote(str(folder.config_json))}",
+        configuration=folder.read_config(),
+    )
+    outcome.evaluate_and_report(evaluation, folder, repeat, console)
+    return True
 
 
 def _cost_of_steps(config: Config, folder: RunFolder) -> tuple[str, ...]:
@@ -166,13 +145,6 @@ def _cost_of_steps(config: Config, folder: RunFolder) -> tuple[str, ...]:
         f"Backend {config.backend}: {num_steps:,} placements judged, "
         f"{1e3 * wall_s / num_steps:.1f} ms of wall time a step, learning included",
     )
-
-
-def _target_sizes(config: Config) -> Sizes | None:
-    """Sizes of the measurement of targets; None where there is none."""
-    if not config.kpi:
-        return None
-    return after_training.QUICK_SIZES if config.quick else after_training.SIZES
 
 
 @contextmanager
@@ -215,7 +187,6 @@ def make_scenario_task(config: Config) -> PlacementTask:
         topology = replace(topology, transport=transport)
     workload = config.workload(config.microbatches)
     check_job_fits(topology, workload)
-    path, fitted_for = config.corrections, FittedFor.of(workload, topology, network=config.network)
     return env.make_task(
         topology=topology,
         workload=workload,
@@ -225,13 +196,5 @@ def make_scenario_task(config: Config) -> PlacementTask:
         epochs_per_episode=config.epochs_per_episode,
         iterations_per_epoch=config.iterations_per_epoch,
         replacement=replacement_of(config),
-        corrections=NO_CORRECTIONS
-        if path is None
-        else calibration.read_corrections(path, used_for=fitted_for),
+        corrections=calibration_subject.first_factors(config, topology, workload),
     )
-
-
-def _inputs(config: Config) -> dict[str, Path]:
-    """Input files of which the run folder keeps copies: it can be resumed and repeated alone."""
-    inputs = {"network": topology_path(config.network)}
-    return inputs if config.corrections is None else inputs | {"corrections": config.corrections}

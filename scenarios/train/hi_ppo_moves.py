@@ -30,19 +30,16 @@ from scenarios.suites import SuiteWorld, suite
 from scenarios.train.episode_files import FIGURES, SHARED_ARRAYS, opened_episodes, read_tables
 from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES
 from scenarios.train.hi_ppo_networks import WorldOf
-from scenarios.train.update_loop import UpdateFiles, train_updates
+from scenarios.train.update_loop import train_updates
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
 _COMMUNICATION = (0.05, 0.5)
 _DRAWS, _VARIANTS = 0, 1  # streams of random numbers of a world
 
+_MANY_EPISODES = MoveTrainingConfig(episodes_per_update=48)
 _T = TypeVar("_T")
 _U = TypeVar("_U")
-
-
-def _many_episodes_an_update() -> MoveTrainingConfig:
-    return MoveTrainingConfig(episodes_per_update=48)
 
 
 def training_world(index: int, seed: int) -> SuiteWorld:
@@ -81,7 +78,7 @@ class MoveStage:
     num_variants: int = 3
     communication_share: float = 0.0
     variants: VariantConfig = field(default_factory=VariantConfig)
-    training: MoveTrainingConfig = field(default_factory=_many_episodes_an_update)
+    training: MoveTrainingConfig = _MANY_EPISODES
     world_of: WorldOf = training_world
     corrections: Corrections = NO_CORRECTIONS
     preference: Preference = TIME_ONLY
@@ -121,10 +118,10 @@ def train_move_stage(
     if not console.is_terminal:
         console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
     trainer = MoveTrainer(games, config=stage.training, seed=stage.seed)
-    files = UpdateFiles(log=folder.path / MOVES_CSV, checkpoint=folder.path / MOVES_PT)
     outcome = train_updates(
         trainer,
-        files,
+        folder.path / MOVES_PT,
+        folder.path / MOVES_CSV,
         MoveUpdate,
         name="moves",
         tell=lambda report: f"{report.cost:.4f} of 1 for the clairvoyant",

@@ -1,7 +1,5 @@
 """PPO of Stable-Baselines3 on the scheduling task; needs the extra ``sb3``."""
 
-from collections.abc import Callable
-
 import numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecNormalize
@@ -28,7 +26,7 @@ def trained_policy(task: SchedulingTask, *, seed: int, steps: int, num_envs: int
     model = PPO(
         "MlpPolicy",
         env,
-        _falling(1e-3),
+        lambda left: 1e-3 * left,  # learning rate by the share of the training that is left
         n_steps=STEPS_PER_ENV,
         batch_size=min(MOST_IN_BATCH, STEPS_PER_ENV * num_envs),
         n_epochs=5,
@@ -46,8 +44,3 @@ def trained_policy(task: SchedulingTask, *, seed: int, steps: int, num_envs: int
         return actions
 
     return act
-
-
-def _falling(first: float) -> Callable[[float], float]:
-    """Learning rate by the share of the training that is left."""
-    return lambda left: first * left

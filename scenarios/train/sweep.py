@@ -30,7 +30,7 @@ with lazy_imports(__name__):
     from rich.console import Console
 
     from des.base import console as base_console
-    from scenarios.train import sweep_grid, sweep_results, sweep_running, training_points
+    from scenarios.train import sweep_grid, sweep_results, sweep_running
     from scenarios.train.sweep_grid import Trial
     from scenarios.train.sweep_running import Submit
 
@@ -95,7 +95,7 @@ def _command(argv: Sequence[str] | None) -> int:
     trials = sweep_grid.trials_of(
         _assignments(config.vary), seeds=config.seeds, flags=flags, out=config.out
     )
-    training_points.refuse_other_runs((trial.point for trial in trials), PROG)
+    sweep_grid.refuse_other_runs((trial.point for trial in trials), PROG)
     console = base_console.FittedConsole()
     at_once = config.workers
     if at_once is None:

@@ -18,8 +18,7 @@ from scenarios.frame.outputs import PageTable, Repetition, Report
 from scenarios.frame.plots import seed_curves
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.train.outcome import POLICY
-from scenarios.train.sweep_grid import Trial
-from scenarios.train.training_points import policy_figures
+from scenarios.train.sweep_grid import Trial, policy_figures
 
 _SHOWN = {
     "iteration_time_s": ("iteration time [s]", 1.0),

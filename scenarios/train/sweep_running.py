@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from calibration.reference.pool import map_in_processes
-from scenarios.train.sweep_grid import Trial
-from scenarios.train.training_points import TrainingPoint, train_point_unseen
+from scenarios.train.sweep_grid import TrainingPoint, Trial, train_point_unseen
 
 MOST_AT_ONCE = 1024
 """Trainings on one machine at a time."""

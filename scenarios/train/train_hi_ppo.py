@@ -33,13 +33,12 @@ with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.hi_ppo import policies as hi_ppo_policies
-    from agents.hi_ppo import trained_range as hi_ppo_trained_range
     from agents.hi_ppo.placement import config as placement_settings
     from agents.hi_ppo.placement import placement_checkpoint, placement_training
     from agents.hi_ppo.placement.config import PlacementConfig
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
-    from agents.hi_ppo.trained_range import TrainedRange
-    from agents.ppo import checkpoint, devices, training_state
+    from agents.hi_ppo.policies import TrainedRange
+    from agents.ppo import checkpoint, devices, trained_policy
     from des.base import console as base_console
     from des.base.parallel_map import ParallelMap
     from scenarios.train import hi_ppo_moves, workplace
@@ -191,14 +190,11 @@ def _placement(
 
     None if the training was stopped before its end.
     """
-    files = update_loop.UpdateFiles(
-        log=folder.path / PLACEMENT_CSV, checkpoint=folder.path / PLACEMENT_PT
-    )
-    path = files.checkpoint
+    path, log_path = folder.path / PLACEMENT_PT, folder.path / PLACEMENT_CSV
+    report = placement_training.PlacementReport
     state = checkpoint.load_checkpoint(path) if path.exists() else None
     if state is not None and _update_of(state, config, path) == config.updates:
-        report = placement_training.PlacementReport
-        with files.opened(report, num_updates=config.updates) as log:
+        with update_loop.opened_log(log_path, report, num_updates=config.updates) as log:
             if log.note:
                 console.print(log.note, soft_wrap=True, markup=False)
         return placement_checkpoint.placement_from_payload(state, source=path)
@@ -213,10 +209,11 @@ def _placement(
     )
     outcome = update_loop.train_updates(
         trainer,
-        files,
-        placement_training.PlacementReport,
+        path,
+        log_path,
+        report,
         name="placement",
-        tell=update_loop.told_costs,
+        tell=lambda one: f"cost {one.mean_cost:.3f}, best found {one.found_cost:.3f}",
         console=console,
     )
     if not outcome.is_complete:
@@ -232,7 +229,7 @@ def _placement(
 
 def _update_of(state: Mapping[str, object], config: Config, path: Path) -> int:
     try:
-        return training_state.update_of(state, most=config.updates)
+        return trained_policy.update_of(state, most=config.updates)
     except checkpoint.CheckpointError as error:
         raise checkpoint.CheckpointError(f"checkpoint {path}: {error}") from error
 
@@ -249,9 +246,7 @@ def move_stage(config: Config) -> MoveStage:
 def trained_range(seed: int) -> TrainedRange:
     """Range of the first worlds of the training; later ones are drawn from the same."""
     worlds = suite("train").worlds(_NUM_RANGED, seed)
-    return hi_ppo_trained_range.TrainedRange.of(
-        [(world.topology, world.workload) for world in worlds]
-    )
+    return hi_ppo_policies.TrainedRange.of([(world.topology, world.workload) for world in worlds])
 
 
 def placement_config(config: PlacementSettings) -> PlacementConfig:

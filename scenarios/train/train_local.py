@@ -114,9 +114,8 @@ def _trained(training: LocalTraining, folder: RunFolder) -> LocalPolicy | None:
     trainer = local_training.LocalTrainer(training)
     outcome = update_loop.train_updates(
         trainer,
-        update_loop.UpdateFiles(
-            log=folder.metrics_csv, checkpoint=folder.path / "training.safetensors"
-        ),
+        folder.path / "training.safetensors",
+        folder.metrics_csv,
         local_training.LocalReport,
         name="local",
         tell=lambda one: f"reward {one.mean_reward:.3f}, of the best {one.mean_best_reward:.3f}",

@@ -36,7 +36,7 @@ with lazy_imports(__name__):
     from agents.decision.problem import PlanningProblem
     from agents.decision.situation import Scheduler
     from agents.ppo import devices
-    from agents.replanning import bound_schedulers, replanning
+    from agents.replanning import bound_schedulers, search_schedulers
     from agents.scheduling import make_task, playing
     from agents.scheduling.playing import Played
     from agents.scheduling.task import SchedulingTask
@@ -270,7 +270,7 @@ def _searched(task: SchedulingTask, seeds: Sequence[int]) -> Played:
         asked = problem.topology, problem.workload, setting.space, problem.corrections
         return ideal_plans.ideal_plans(*asked)[0].plan
 
-    scheduler: Scheduler = replanning.SearchScheduler(
+    scheduler: Scheduler = search_schedulers.SearchScheduler(
         planner=best_plan, horizon_epochs=SEARCH_HORIZON, schedules=setting.space.schedules
     )
     if not setting.trainer.is_ideal:

@@ -6,7 +6,6 @@ Courses are first halves of the public spot traces, thinned and stretched, and d
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from scenarios.train.training_config import PROG as TRAIN
 with lazy_imports(__name__):
     import pandas as pd
 
-    from agents.hi_ppo.spot import batch, observer, policy
+    from agents.hi_ppo.spot import batch, policy, task
     from agents.ppo import networks, ppo_config, trainer
     from scenarios.frame import outputs
     from scenarios.reproduce import cases, spot_methods, spot_sites
@@ -72,7 +71,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     require_seed("--seed", "value", config.seed)
     for name in ("steps", "envs", "instances"):
         require_count(f"--{name}", "value", getattr(config, name))
-    choice = config.choice()
+    config.choice()  # refused before minutes of work, as a folder that is
     outputs.require_no_run(config.out)
     file = cases.PUBLISHED / "spot.json"
     rows = cases.read_cases(file, spot_sites.SiteSets, file).rows
@@ -96,11 +95,8 @@ def run(arguments: Sequence[str], prog: str) -> int:
         [row for name, each in suites.judged.items() for row in _rows(name, each, rules_h, paths)]
     )
     lines = share_lines(frame)
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    files = choice.row_files({"shares": frame})
-    files |= outputs.result_file(outputs.repeated_settings(config), lines=lines)
-    DOCUMENT.add(rows=frame, lines=lines, files=outputs.write_files(config.out, files))
+    paths = ppo_training.show_and_write(config, config.out, lines, {"shares": frame})
+    DOCUMENT.add(rows=frame, lines=lines, files=paths)
     return 0
 
 
@@ -147,7 +143,7 @@ def _rows(
     methods["learnt"] = [policy.LearntSpotPolicy.of(each, worlds, laws) for each in learnt]
     start = _new_network()
     methods["untrained"] = [policy.LearntSpotPolicy.of(start, worlds, laws)]
-    methods["random"] = [policy.RandomOffers(observer=observer.SpotObserver.of(worlds, laws))]
+    methods["random"] = [policy.RandomOffers(observer=task.SpotObserver.of(worlds, laws))]
     for method, policies in methods.items():
         for seed, each in enumerate(policies):
             shares = 100 * spot_methods.shares_of(each, judged, most)
@@ -175,7 +171,7 @@ def _settings() -> ppo_config.PPOConfig:
 def _new_network() -> networks.ActorCritic:
     """Network of seed 0 before training: nearly the ratings that it starts from."""
     tasks = batch.SpotTasks(1, 0)
-    learner = trainer.PPOTrainer.local(tasks, _settings(), 0, 1, candidate_size=observer.OFFER_SIZE)
+    learner = trainer.PPOTrainer.local(tasks, _settings(), 0, 1, candidate_size=task.OFFER_SIZE)
     return learner.network
 
 
@@ -183,8 +179,7 @@ def _train(config: Config, worlds: spot_worlds.SpotTrainingWorlds, path: Path) -
     """Train to the end or until Ctrl-C; returns whether the training is complete."""
     tasks = batch.SpotTasks(config.envs, config.seed, worlds)
     learner = trainer.PPOTrainer.local(
-        tasks, _settings(), config.seed, config.steps, candidate_size=observer.OFFER_SIZE
+        tasks, _settings(), config.seed, config.steps, candidate_size=task.OFFER_SIZE
     )
     curve = config.out / f"curve-{config.seed}.csv"
-    files = ppo_training.TrainingFiles(checkpoint=path, curve=curve)
-    return ppo_training.train_to_the_end(learner, files, resume=config.resume)
+    return ppo_training.train_to_the_end(learner, path, curve, resume=config.resume)

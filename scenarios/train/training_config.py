@@ -252,14 +252,15 @@ def ppo_config(config: Config) -> PPOConfig:
 
 
 def recorded(config: Config) -> dict[str, object]:
-    """Return what a run folder keeps of its configuration: all that results depend on.
+    """Return what a run folder keeps of its configuration: all that results depend on."""
+    device = devices.resolve_device(config.device)
+    return recorded_flags(replace(config, discount=discount_of(config), device=device))
 
-    Input files appear by the names of the copies that the folder keeps of them.
-    """
+
+def recorded_flags(config: TrainingFlags) -> dict[str, object]:
+    """Flags of a training that results depend on; the folder keeps copies of its input files."""
     kept = replace(
         config,
-        discount=discount_of(config),
-        device=devices.resolve_device(config.device),
         network=f"network{topology_path(config.network).suffix}",
         corrections=None if config.corrections is None else Path("corrections.json"),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from threading import Event
 from types import FrameType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -24,23 +25,16 @@ with lazy_imports(__name__):
     from scenarios.frame.metrics_log import MetricsLog
 
 
-class Interrupted:
-    """Whether the user has requested a stop."""
-
-    def __init__(self) -> None:
-        self.is_set = False
-
-
 @contextmanager
-def interrupts(console: Console) -> Iterator[Interrupted]:
+def interrupts(console: Console) -> Iterator[Event]:
     """Turn the first Ctrl-C, SIGTERM or SIGHUP into a wish that the loop respects.
 
     A second one interrupts at once.
     """
-    interrupted, before = Interrupted(), heard_handlers()
+    interrupted, before = Event(), heard_handlers()
 
     def note(signal_number: int, frame: FrameType | None) -> None:
-        interrupted.is_set = True
+        interrupted.set()
         set_handlers(before)
         with suppress(OSError):  # the terminal may be closed
             console.print("Stopping after this update; Ctrl-C again stops at once.", soft_wrap=True)
@@ -55,16 +49,6 @@ def interrupts(console: Console) -> Iterator[Interrupted]:
 UPDATES_PER_CHECKPOINT = 10
 Report = TypeVar("Report")
 Report_co = TypeVar("Report_co", covariant=True)
-
-
-class RowLog(Protocol):
-    """Log with a row for each update, such as `UpdateLog` or `MetricsLog`."""
-
-    def append(self, row: Mapping[str, Any]) -> None:
-        """Write the row of an update."""
-
-    def sync(self) -> None:
-        """Let all rows reach the disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +96,7 @@ class TrainingEnd(NamedTuple, Generic[Report]):
 
 
 def run_updates(
-    training: Training[Report], log: RowLog, console: Console, *, note: str = ""
+    training: Training[Report], log: UpdateLog | MetricsLog, console: Console, *, note: str = ""
 ) -> TrainingEnd[Report]:
     """Train to the end, or until Ctrl-C; then log and checkpoint agree.
 
@@ -125,7 +109,7 @@ def run_updates(
         task = progress.add_task(
             training.name, total=total, completed=training.update(), figures=""
         )
-        while training.update() < total and not interrupted.is_set:
+        while training.update() < total and not interrupted.is_set():
             begin_s = time.perf_counter()
             last = training.step()
             log.append(training.row(last, time.perf_counter() - begin_s))
@@ -136,27 +120,10 @@ def run_updates(
                 console.print(line, soft_wrap=True)
             if training.after is not None:
                 training.after()
-            if update % UPDATES_PER_CHECKPOINT == 0 or update == total or interrupted.is_set:
+            if update % UPDATES_PER_CHECKPOINT == 0 or update == total or interrupted.is_set():
                 log.sync()
                 training.save()
-        return TrainingEnd(training.update() == total and not interrupted.is_set, last)
-
-
-class CostReport(Protocol):
-    """Report on drawn plans, whose costs are logarithms of times."""
-
-    @property
-    def mean_cost(self) -> float:
-        """Mean cost of what was drawn."""
-
-    @property
-    def found_cost(self) -> float:
-        """Mean cost of the best found from it."""
-
-
-def told_costs(report: CostReport) -> str:
-    """Tell the costs of an update."""
-    return f"cost {report.mean_cost:.3f}, best found {report.found_cost:.3f}"
+        return TrainingEnd(training.update() == total and not interrupted.is_set(), last)
 
 
 class UpdateTrainer(Protocol[Report_co]):
@@ -189,22 +156,15 @@ def rows_cut(log: MetricsLog, *, step: int, update: int) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class UpdateFiles:
-    """Log and checkpoint of a training by updates."""
-
-    log: Path
-    checkpoint: Path
-
-    def opened(self, report: type[Any], *, num_updates: int) -> UpdateLog:
-        """Open the log at a number of updates; its columns are the fields of reports."""
-        columns = [field.name for field in fields(report)]
-        return UpdateLog(self.log, columns, num_updates=num_updates)
+def opened_log(path: Path, report: type[Any], *, num_updates: int) -> UpdateLog:
+    """Open a log at a number of updates; its columns are the fields of reports."""
+    return UpdateLog(path, [field.name for field in fields(report)], num_updates=num_updates)
 
 
 def train_updates(
     trainer: UpdateTrainer[Report],
-    files: UpdateFiles,
+    path: Path,
+    log_path: Path,
     report: type[Report],
     *,
     name: str,
@@ -212,7 +172,6 @@ def train_updates(
     console: Console,
 ) -> TrainingEnd[Report]:
     """Run a trainer whose reports are the rows of the log, from the checkpoint if there is one."""
-    path = files.checkpoint
     if path.exists():
         with console.status("drawing what the updates before the checkpoint have learnt from"):
             trainer.load_state(checkpoint.load_checkpoint(path), source=path)
@@ -225,7 +184,7 @@ def train_updates(
         tell=tell,
         save=lambda: checkpoint.save_checkpoint(path, trainer.state()),
     )
-    with files.opened(report, num_updates=trainer.update) as log:
+    with opened_log(log_path, report, num_updates=trainer.update) as log:
         return run_updates(training, log, console, note=log.note)
 
 

@@ -16,7 +16,7 @@ def workplace(workers: int, ray: str | None = None) -> Iterator[ParallelMap]:
     ``workers`` CPUs if it is started here.
     """
     if ray is not None:
-        place = ray_module("scenarios.train.ray_workplace").ray_workplace
+        place = ray_module("scenarios.train.sweep_ray").ray_workplace
         with place(ray, num_cpus=workers) as at_work:
             yield at_work
         return

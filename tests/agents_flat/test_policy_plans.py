@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.flat.env import make_task
-from agents.flat.policy_plans import placements_of
-from agents.ppo.recent import evenly_spread, some_actions
+from agents.flat.policy_planner import placements_of
+from agents.ppo.rollout import evenly_spread, some_actions
 
 
 @given(num_items=st.integers(1, 10**7), most=st.integers(1, 300))

@@ -18,8 +18,7 @@ from small_episodes import (
 )
 
 from agents.flat.batched_env import BatchedPlacementEnv
-from agents.flat.env import PlacementEnv, make_task
-from agents.flat.vector_env import PlacementVectorEnv
+from agents.flat.env import PlacementEnv, PlacementVectorEnv, make_task
 
 ID = "EastWest/Placement-v0"
 

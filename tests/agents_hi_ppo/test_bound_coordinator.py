@@ -5,7 +5,7 @@ from bound_cases import bind_plan, job, site, sites
 from small_policies import coordinator, placement_policy, policies, situation_on
 
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.bound_proposer import BoundProposer
+from agents.hi_ppo.bound_proposals import BoundProposer
 from agents.hi_ppo.coordinator import Coordinator
 from agents.hi_ppo.moves.move_rules import WHOLE_RULES
 from agents.hi_ppo.placement.proposals import Proposer

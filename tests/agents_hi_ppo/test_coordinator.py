@@ -27,7 +27,7 @@ from agents.hi_ppo.coordinator import Coordinator, NoValidPlanError
 from agents.hi_ppo.moves import choosing
 from agents.hi_ppo.placement.features import features_of
 from agents.hi_ppo.placement.proposals import Proposer
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import TrainedRange
 from agents.hi_ppo.validation import require_valid
 from agents.judge.look_ahead import PlanJudge
 from des import InfeasiblePlacementError, Link, Plan, Topology, check_memory, simulate

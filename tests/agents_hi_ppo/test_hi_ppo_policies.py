@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_policies import THREE, placement_policy, policies, save_placement, situation_on, slowed
 
-from agents.hi_ppo.decision_report import coordinator_of
+from agents.hi_ppo.coordinator import coordinator_of
 from agents.hi_ppo.policies import Policies, digest_of, shipped, shipped_files
 from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import TrainedRange
 from des import Topology, build_workload, read_topology
 
 THREE, FOUR = read_topology("east_central_west"), read_topology("four_uneven")

@@ -10,8 +10,7 @@ from agents.decision.families import FAMILIES, family_of
 from agents.decision.levels import LEVELS, level_of
 from agents.decision.plan_space import PlanSpace
 from agents.decision.run_epochs import run_course
-from agents.hi_ppo.whole_proposals import WholeProposer, near_changes
-from agents.hi_ppo.whole_schedulers import moving_scheduler
+from agents.hi_ppo.whole_proposals import WholeProposer, moving_scheduler, near_changes
 from agents.judge.step_times import mean_step, step_times_s
 from agents.planners.names import MOVING_NAMES
 from agents.replanning.tables import tables_of, total_s

@@ -23,8 +23,7 @@ from agents.hi_ppo.local.bound_plans import (
     works_of,
 )
 from agents.hi_ppo.local.draws import draw_case
-from agents.hi_ppo.local.option_rows import LocalOption
-from agents.hi_ppo.local.options import options_of
+from agents.hi_ppo.local.options import LocalOption, options_of
 from agents.hi_ppo.local.rules import largest_tensor, largest_tensor_bound, least_estimate
 from des import Corrections, Parallelism, Placement, Plan, Topology, simulate
 from des.devices.gpus import GpuTopology

@@ -8,8 +8,7 @@ import pytest
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.local.case import LocalCase
 from agents.hi_ppo.local.draws import draw_case
-from agents.hi_ppo.local.option_rows import rows_of
-from agents.hi_ppo.local.options import options_of
+from agents.hi_ppo.local.options import options_of, rows_of
 from des import (
     Domain,
     InfeasiblePlacementError,

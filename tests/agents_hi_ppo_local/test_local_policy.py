@@ -199,7 +199,7 @@ def test_all_proposals_leave_the_binding_alone_to_differ(seed):
 def test_half_of_the_proposals_are_those_of_least_estimate(seed):
     """So with twice as many no policy, however bad, makes a decision worse than theirs."""
     case = drawn_cases(1, stream=70 + seed)[0]
-    estimated = least_estimate(case, num_proposals=4)
+    estimated = least_estimate(case, options_of(case), num_proposals=4)
     decision = LocalAgent(policy=fresh_policy(seed), num_proposals=8).decide(case)
 
     assert decision.seconds_per_sequence <= estimated.seconds_per_sequence

@@ -14,6 +14,7 @@ from agents.devices.binding_search import quick_binding
 from agents.devices.binding_times import iteration_s, work_at
 from agents.hi_ppo.known_gpus import gpus_of_domains
 from agents.hi_ppo.local.bound_plans import (
+    border_joint,
     exhaustive,
     in_order,
     quickly_bound,
@@ -23,9 +24,7 @@ from agents.hi_ppo.local.bound_plans import (
 from agents.hi_ppo.local.case import LocalCase, ServersCase
 from agents.hi_ppo.local.draws import draw_servers_case
 from agents.hi_ppo.local.features import observe
-from agents.hi_ppo.local.joined_gpus import border_joint
-from agents.hi_ppo.local.option_rows import LocalOption
-from agents.hi_ppo.local.options import options_of
+from agents.hi_ppo.local.options import LocalOption, options_of
 from agents.hi_ppo.local.policy import option_scores
 from agents.hi_ppo.local.rules import largest_tensor, least_estimate
 from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
@@ -193,7 +192,11 @@ def test_decisions_on_servers_fit_and_none_is_quicker_than_the_best_known(seed):
     found = seconds_per_sequence(case, decision.plan.option, decision.binding)
     assert decision.seconds_per_sequence == pytest.approx(found, rel=1e-12)
     best_s = exhaustive(case).seconds_per_sequence * (1 - 1e-12)
-    for plan in (decision.plan, least_estimate(case), largest_tensor(case)):
+    for plan in (
+        decision.plan,
+        least_estimate(case, options_of(case)),
+        largest_tensor(case, options_of(case)),
+    ):
         assert plan.seconds_per_sequence >= best_s
 
 

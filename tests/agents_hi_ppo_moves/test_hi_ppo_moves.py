@@ -12,23 +12,21 @@ from move_episodes import epoch_costs, following_rule, random_tables
 
 from agents.decision.levels import LEVELS
 from agents.decision.situation import Preference
-from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture, move_network_payload
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import clairvoyant_work, game_of, joined_games
 from agents.hi_ppo.moves.move_network import MoveNetwork
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_policy import MoveArchitecture, MovePolicy, move_network_payload
 from agents.hi_ppo.moves.move_rules import (
     HORIZONS_EPOCHS,
     PIPELINE_RULES,
     WHOLE_RULES,
     MoveRule,
+    bank_of,
     target_of_each,
     targets,
 )
-from agents.hi_ppo.moves.rule_bank import bank_of
 from agents.ppo.checkpoint import CheckpointError
-from agents.replanning.clairvoyant import clairvoyant
-from agents.replanning.horizon import Horizon, hold
+from agents.replanning.rules import Horizon, clairvoyant, hold
 from agents.replanning.tables import levels_of, total_s
 from des import Placement, Plan
 from des.compiled.many.layout import Real

@@ -10,13 +10,12 @@ import torch
 from move_episodes import random_tables, some_plans
 
 from agents.decision.situation import Preference
-from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture, move_network_payload
 from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_env import game_of
 from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_observation import observation_names
 from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_policy import MoveArchitecture, MovePolicy, move_network_payload
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
 from agents.hi_ppo.moves.move_training import choice_probabilities
 from agents.ppo.checkpoint import CheckpointError

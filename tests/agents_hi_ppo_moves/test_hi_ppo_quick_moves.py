@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture
 from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_observation import observation_names
 from agents.hi_ppo.moves.move_observer import MoveObservation
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_policy import MoveArchitecture, MovePolicy, quick_logits
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
-from agents.hi_ppo.moves.numpy_forward import quick_logits
 from agents.ppo.normaliser import ObservationMoments
 
 RULES = PIPELINE_RULES.rules

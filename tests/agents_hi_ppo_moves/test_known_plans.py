@@ -8,8 +8,8 @@ from agents.decision.levels import level_of
 from agents.decision.situation import Preference
 from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.judge.look_ahead import PlanJudge, aim_of
-from agents.replanning.changes import Changes
 from agents.replanning.levels import PlanLevels, levels_between
+from agents.replanning.plan_costs import Changes
 from des import Placement, Plan, simulate
 from des.plan.replacement import Replacement
 

@@ -10,8 +10,7 @@ from search_cases import drawn_case
 from small_policies import save_placement
 
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.placement.drawn_orders import seeded_noise
-from agents.hi_ppo.placement.encoder import networks_of
+from agents.hi_ppo.placement.decode import seeded_noise
 from agents.hi_ppo.placement.features import Features, features_of
 from agents.hi_ppo.placement.numpy_forward import quick_scores
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
@@ -23,7 +22,7 @@ from agents.hi_ppo.placement.placement_policy import (
     scores_of,
 )
 from agents.hi_ppo.placement.placement_training import PlacementTrainer
-from agents.hi_ppo.placement.pointer import log_probs_of
+from agents.hi_ppo.placement.pointer import log_probs_of, networks_of
 from agents.judge.look_ahead import PlanJudge
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search

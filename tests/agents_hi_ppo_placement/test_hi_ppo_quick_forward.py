@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from agents.hi_ppo.placement.config import PlacementArchitecture
-from agents.hi_ppo.placement.encoder import networks_of
 from agents.hi_ppo.placement.features import features_of
 from agents.hi_ppo.placement.numpy_forward import quick_scores
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy, scores_of
+from agents.hi_ppo.placement.pointer import networks_of
 from agents.judge.steady_judge import SteadyJudge
 from scenarios.suites import suite
 

@@ -10,10 +10,9 @@ from small_policies import save_placement, situation_on
 
 from agents.decision.situation import Preference
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.placement.drawn_plans import drawn_plans
 from agents.hi_ppo.placement.features import PREFERENCE, Features, features_of, seen_by
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
-from agents.hi_ppo.placement.placement_policy import PlacementPolicy
+from agents.hi_ppo.placement.placement_policy import PlacementPolicy, drawn_plans
 from agents.hi_ppo.placement.placement_rollouts import Worlds, collect
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.judge.look_ahead import PlanJudge

@@ -14,16 +14,17 @@ from spot_cases import drawn_world, three_sites
 
 import agents.environments  # noqa: F401 - registers the names
 from agents.hi_ppo.spot.batch import SpotTasks
-from agents.hi_ppo.spot.observer import (
+from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
+from agents.hi_ppo.spot.task import (
     LEAST_PRIOR,
     MOST_OFFERS,
     NUM_SHARED,
     OBSERVATION_SIZE,
     OFFER_SIZE,
     SpotObserver,
+    SpotTask,
+    drawn_spot_world,
 )
-from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
-from agents.hi_ppo.spot.task import SpotTask, drawn_spot_world
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from agents.ppo.networks import ActorCritic, NetworkArchitecture, PointerNetwork, network_of
 from agents.ppo.ppo_config import PPOConfig

@@ -12,8 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from agents.ppo.checkpoint_bytes import packed_content
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, packed_content, save_checkpoint
 from agents.ppo.distributions import ordinal_z
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.normaliser import ObservationMoments

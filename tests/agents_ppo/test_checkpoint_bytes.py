@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint, require_held, save_checkpoint
-from agents.ppo.checkpoint_bytes import packed_content, unpacked_content
+from agents.ppo.checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    packed_content,
+    require_held,
+    save_checkpoint,
+    unpacked_content,
+)
 
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"]
 
@@ -55,7 +61,7 @@ def test_the_file_is_laid_out_as_safetensors_says():
     ids=["larger than its bytes", "shifted", "negative", "bytes left over"],
 )
 def test_an_array_that_is_not_its_bytes_is_refused(entry, complaint, monkeypatch):
-    monkeypatch.setattr("agents.ppo.checkpoint_bytes._digest", lambda header, body: "same")
+    monkeypatch.setattr("agents.ppo.checkpoint._digest", lambda header, body: "same")
     content = {"content": json.dumps({"array": "a"}), "sha256": "same"}
     packed = laid_out({"__metadata__": content, "a": {"dtype": "F64", **entry}}, bytes(8))
 

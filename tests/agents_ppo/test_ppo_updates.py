@@ -9,8 +9,7 @@ import torch
 from bandit import Bandit, config, trained
 
 from agents.ppo.networks import ActorCritic
-from agents.ppo.recent import evenly_spread
-from agents.ppo.rollout import Rollout
+from agents.ppo.rollout import Rollout, evenly_spread
 from agents.ppo.rollout_source import LocalRollouts
 from agents.ppo.trainer import PPOTrainer
 

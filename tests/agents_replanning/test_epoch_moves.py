@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import corrections, placements, plan, topologies, unit_workload, workloads, world
 
-from agents.replanning.changes import Changes
+from agents.replanning.plan_costs import Changes
 from des import (
     EVERY_STEP,
     NO_CORRECTIONS,

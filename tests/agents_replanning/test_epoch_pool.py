@@ -12,9 +12,9 @@ from strategies import plan, world
 from agents.decision.held import distinct_networks
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
-from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.pool import candidate_pool, mean_network
 from agents.replanning.pool_thinning import chosen_plans
+from agents.replanning.rules import clairvoyant
 from agents.replanning.tables import tables_of, total_s
 
 

@@ -8,10 +8,9 @@ from epoch_cases import drawn_tables, tables_by_hand
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.replanning.clairvoyant import clairvoyant
 from agents.replanning.listed_law import ListedLaw, follow_law
+from agents.replanning.rules import clairvoyant, expected_undone
 from agents.replanning.tables import total_s
-from agents.replanning.value_iteration import expected_undone
 
 EPOCHS = 3
 TO_OTHER = np.array([[0.0, 1.0], [1.0, 0.0]])

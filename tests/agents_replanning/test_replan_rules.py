@@ -8,12 +8,18 @@ import pytest
 from epoch_cases import drawn_tables, tables_by_hand
 from strategies import plan
 
-from agents.replanning.clairvoyant import Clairvoyant, clairvoyant
-from agents.replanning.follow_the_leader import FollowTheLeader
-from agents.replanning.horizon import Horizon, greedy, hold
+from agents.replanning.rules import (
+    Clairvoyant,
+    FollowTheLeader,
+    Horizon,
+    clairvoyant,
+    expected_undone,
+    greedy,
+    hold,
+    value_iteration,
+)
 from agents.replanning.table import RULES
 from agents.replanning.tables import foreseen, joined_tables, levels_of, total_s
-from agents.replanning.value_iteration import expected_undone, value_iteration
 
 TURN = tables_by_hand(
     [[10.0, 12.0], [10.0, 6.0], [10.0, 6.0], [10.0, 20.0]],

@@ -10,9 +10,7 @@ from epoch_cases import drawn_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.replanning.clairvoyant import Clairvoyant, clairvoyant
-from agents.replanning.follow_the_leader import FollowTheLeader
-from agents.replanning.horizon import Horizon, greedy
+from agents.replanning.rules import Clairvoyant, FollowTheLeader, Horizon, clairvoyant, greedy
 from agents.replanning.table import RULES
 from agents.replanning.tables import total_s
 

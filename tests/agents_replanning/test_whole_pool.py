@@ -6,7 +6,7 @@ from small_policies import JOB, THREE, slowed, with_memory
 
 from agents.decision.families import FAMILIES, family_of
 from agents.decision.plan_space import PlanSpace
-from agents.replanning.horizon import greedy
+from agents.replanning.rules import greedy
 from agents.replanning.tables import costs_of, tables_of
 from agents.replanning.whole_pool import whole_pool
 from agents.search.ideal_plans import ideal_plans

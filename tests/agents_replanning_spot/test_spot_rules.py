@@ -12,8 +12,14 @@ from spot_cases import HOUR_S, RandomChoice, course_of, drawn_world, set_offers,
 from agents.replanning.spot.clairvoyant import most_tokens
 from agents.replanning.spot.futures import value_offers
 from agents.replanning.spot.look_ahead import SampledRule, SeasonalRule, fit_season
-from agents.replanning.spot.rules import HysteresisRule, SurvivalRule, lasting, site_survival
-from agents.replanning.spot.tables import OfferTables, best_offers
+from agents.replanning.spot.rules import (
+    HysteresisRule,
+    OfferTables,
+    SurvivalRule,
+    best_offers,
+    lasting,
+    site_survival,
+)
 from des.spot.batch import SpotBatch, run_spot_batch
 from des.spot.stay_law import StayLaw
 from des.spot.world import NOTHING, SpotView, SpotWorld

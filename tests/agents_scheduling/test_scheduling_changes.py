@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_tasks import rare
 
-from agents.scheduling.plan_changes import change_figures
+from agents.scheduling.setting import change_figures
 from des import GradientExchange, Placement, Plan, migration_s, moved_bytes
 
 

@@ -8,8 +8,8 @@ from agents.decision.families import FAMILIES
 from agents.decision.run_epochs import run_course
 from agents.judge.step_times import mean_step
 from agents.scheduling.batch import SchedulingBatch
-from agents.scheduling.plan_action import Described
-from agents.scheduling.vector_env import seeded_batch
+from agents.scheduling.env import seeded_batch
+from agents.scheduling.task import Described
 from des import check_memory
 
 NUM_ENVS = 24

@@ -12,11 +12,10 @@ from stable_baselines3.common.env_checker import check_env as check_env_sb3
 from agents.decision.families import FAMILIES
 from agents.decision.load import LoadLaw
 from agents.decision.situation import TIME_ONLY
-from agents.scheduling.env import SchedulingEnv
-from agents.scheduling.plan_action import FIRST_KNOWN
+from agents.scheduling.env import SchedulingEnv, SchedulingVectorEnv
 from agents.scheduling.plan_maker import REASONS
 from agents.scheduling.sb3_vec_env import scheduling_vec_env
-from agents.scheduling.vector_env import SchedulingVectorEnv
+from agents.scheduling.task import FIRST_KNOWN
 from des import DYNAMICS, LinkState, MarkovModulated, Topology, read_topology
 from des.plan.replacement import Replacement
 from scenarios.suites import suite

@@ -10,8 +10,8 @@ from strategies import plan, unit_workload
 from agents.judge.step_times import step_wan_bytes
 from agents.scheduling.batch import SchedulingBatch
 from agents.scheduling.make_task import make_scheduling_task
-from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN, KEEP, Described
 from agents.scheduling.plan_maker import REASONS
+from agents.scheduling.task import DESCRIBED, FIRST_KNOWN, KEEP, Described
 from des.plan.replacement import Replacement
 
 ITERATION_S = 2 * 4 * (1 + 2) / 0.5

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from small_tasks import NUM_EPOCHS, few, some_actions
 
+from agents.scheduling.env import seeded_batch
 from agents.scheduling.sb3_vec_env import scheduling_vec_env
-from agents.scheduling.vector_env import seeded_batch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "environments.md"
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from small_tasks import NUM_EPOCHS, few
 
-from agents.scheduling.plan_action import FIRST_KNOWN, Described
+from agents.scheduling.env import seeded_batch
 from agents.scheduling.playing import at_random, holding, keeping, over_horizon, play
-from agents.scheduling.step_times import steps_s
-from agents.scheduling.vector_env import seeded_batch
+from agents.scheduling.setting import steps_s
+from agents.scheduling.task import FIRST_KNOWN, Described
 from des import migration_s
 
 SIZE, NUM_LINKS, DRAW = 4, 12, 3

@@ -7,7 +7,7 @@ from bound_cases import bind_plan, job, sites
 from agents.decision.load import LoadLaw
 from agents.scheduling.env import SchedulingEnv
 from agents.scheduling.make_task import make_scheduling_task
-from agents.scheduling.plan_action import DESCRIBED, FIRST_KNOWN, Described
+from agents.scheduling.task import DESCRIBED, FIRST_KNOWN, Described
 from agents.trainers.table import trainer_named
 from des import Placement, Plan, simulate
 

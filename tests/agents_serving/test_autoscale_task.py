@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 import agents
+from agents.ppo.batch_step import training_seed
 from agents.ppo.checkpoint import save_checkpoint
 from agents.ppo.ppo_config import PPOConfig
-from agents.ppo.replayed_batch import training_seed
 from agents.ppo.trainer import PPOTrainer
-from agents.serving.autoscale_batch import AutoscaleBatch
 from agents.serving.autoscale_env import AutoscaleEnv
-from agents.serving.autoscale_task import TraceRLSimulator
+from agents.serving.autoscale_task import AutoscaleBatch, TraceRLSimulator
 from agents.serving.rl_state import (
     RLActionExecutor,
     RLRewardCalculator,

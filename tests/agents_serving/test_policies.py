@@ -4,7 +4,7 @@ import pytest
 
 from agents.serving.capacity import Load, instances_needed
 from agents.serving.forecast_policies import PeakHold, autoregressed
-from agents.serving.simple_policies import Threshold
+from agents.serving.load_policies import Threshold
 from agents.serving.table import RULES, scaling_policy
 from des.serving.fleet_engine import run
 from des.serving.fleet_figures import run_figures

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.ppo.checkpoint_bytes import packed_content
+from agents.ppo.checkpoint import packed_content
 from bench.behaviour.__main__ import main
 from bench.behaviour.cases import GROUPS, NEED_GOLDEN, Case, batches_of
 from bench.behaviour.comparison import differences

@@ -14,7 +14,7 @@ HOMES = {
     "torch.load": (),
     "pickle.loads": (
         "calibration.reference.serving",
-        "scenarios.train.ray_workplace",  # bytes of this run alone, through Ray
+        "scenarios.train.sweep_ray",  # bytes of this run alone, through Ray
     ),
     "pickle.load": (),
     "json.loads": (

@@ -10,7 +10,7 @@ from typing import Any
 
 from mutations import archived, resealed
 
-from agents.ppo.checkpoint_bytes import packed_content, unpacked_content
+from agents.ppo.checkpoint import packed_content, unpacked_content
 
 Bomb = Callable[[bytes], bytes]
 """Makes a bad file, of the valid one where it needs that."""

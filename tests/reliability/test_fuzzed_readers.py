@@ -14,7 +14,7 @@ import pytest
 from processes import ROOT
 from readers import READERS
 
-from agents.ppo.checkpoint_bytes import packed_content, unpacked_content
+from agents.ppo.checkpoint import packed_content, unpacked_content
 
 NUM_FILES = int(os.environ.get("FUZZED", "100000"))
 """Files of a soak, over all readers."""

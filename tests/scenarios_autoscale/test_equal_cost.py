@@ -5,7 +5,7 @@ import pytest
 from agents.serving.forecast_policies import Predictive
 from agents.serving.learnt_policy import AUTOSCALER_PPO
 from agents.serving.table import SHIPPED
-from scenarios.autoscale.equal_cost import Point, equal_cost_lines, tuned_margin
+from scenarios.autoscale.comparison import Point, equal_cost_lines, tuned_margin
 
 
 def points(*rows):

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from agents.hi_ppo.spot.observer import MOST_OFFERS
+from agents.hi_ppo.spot.task import MOST_OFFERS
 from agents.replanning.spot.clairvoyant import most_tokens
 from des.base.command import UsageError
 from des.spot.engine import run_spot

@@ -17,8 +17,7 @@ from agents.decision.situation import Preference
 from agents.hi_ppo.controls import CONTROLS
 from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.placement_policy import PlacementPolicy
-from agents.hi_ppo.policies import Policies
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import Policies, TrainedRange
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.ablations.ablations_page import over_seeds_and_networks
 from scenarios.study.ablations.command import main

@@ -15,9 +15,8 @@ from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture
 from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.hi_ppo.placement.placement_policy import PlacementArchitecture, PlacementPolicy
-from agents.hi_ppo.policies import Policies
+from agents.hi_ppo.policies import Policies, TrainedRange
 from agents.hi_ppo.schedulers import fixed_rule_schedulers, policy_scheduler
-from agents.hi_ppo.trained_range import TrainedRange
 from agents.replanning.table import SCHEDULERS
 from des import read_topology, write_topology
 from scenarios.study.targets.command import main

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from agents.decision.held import held_topologies
-from agents.replanning.clairvoyant import clairvoyant
-from agents.replanning.horizon import hold
+from agents.replanning.rules import clairvoyant, hold
 from agents.replanning.tables import foreseen, tables_of, total_s
 from des import Placement, Plan, Topology, build_workload, read_topology
 from des.dynamics.markov_chances import chances_after

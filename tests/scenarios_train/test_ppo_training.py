@@ -9,7 +9,7 @@ from agents.cluster.queue_task import drawn_queue
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import PPOTrainer
 from des.base.command import UsageError
-from scenarios.train.ppo_training import TrainingFiles, train_to_the_end
+from scenarios.train.ppo_training import train_to_the_end
 from scenarios.train.update_loop import UPDATES_PER_CHECKPOINT
 
 
@@ -31,27 +31,25 @@ def learner(kind=PPOTrainer):
     return kind.local(batch, config, 5, 48)
 
 
-def files_in(folder, **changes):
-    """Files of a training in a new folder."""
+def files_in(folder):
+    """Checkpoint and curve of a training in a new folder."""
     folder.mkdir(exist_ok=True)
-    return TrainingFiles(
-        checkpoint=folder / "queue.safetensors", curve=folder / "curve.csv", **changes
-    )
+    return folder / "queue.safetensors", folder / "curve.csv"
 
 
 def test_an_interrupted_training_is_resumed_to_the_same_bytes(tmp_path, capsys):
-    whole, parts = files_in(tmp_path / "a"), files_in(tmp_path / "b", extra={"kind": "queue"})
-    train_to_the_end(learner(), whole, resume=False)
+    whole, parts = files_in(tmp_path / "a"), files_in(tmp_path / "b")
+    train_to_the_end(learner(), *whole, resume=False)
     assert capsys.readouterr().err.count(" decisions, reward ") == 10
     with pytest.raises(KeyboardInterrupt):
-        train_to_the_end(learner(Interrupted), parts, resume=False)
-    assert len(parts.curve.read_text().splitlines()) == 2 + UPDATES_PER_CHECKPOINT
-    train_to_the_end(learner(), replace(parts, extra={}), resume=True)
+        train_to_the_end(learner(Interrupted), *parts, resume=False, extra={"kind": "queue"})
+    assert len(parts[1].read_text().splitlines()) == 2 + UPDATES_PER_CHECKPOINT
+    train_to_the_end(learner(), *parts, resume=True)
 
-    assert parts.curve.read_bytes() == whole.curve.read_bytes()
-    assert parts.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+    assert parts[1].read_bytes() == whole[1].read_bytes()
+    assert parts[0].read_bytes() == whole[0].read_bytes()
 
 
 def test_resuming_without_a_checkpoint_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"--resume: .*queue\.safetensors must be the checkpoint"):
-        train_to_the_end(learner(), files_in(tmp_path), resume=True)
+        train_to_the_end(learner(), *files_in(tmp_path), resume=True)

@@ -19,10 +19,9 @@ from scenarios import east_west_train
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.train import flat_command
 from scenarios.train.sweep import main
-from scenarios.train.sweep_grid import trials_of
+from scenarios.train.sweep_grid import TrainingPoint, trials_of
 from scenarios.train.sweep_results import settings_table, sweep_figure
 from scenarios.train.sweep_running import run_trials
-from scenarios.train.training_points import TrainingPoint
 
 
 def names(vary: list[str], seeds: tuple[int, ...] = (0,)) -> list[str]:

@@ -11,8 +11,7 @@ from agents.hi_ppo.policies import Policies, shipped
 from des import NO_CORRECTIONS, Corrections
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
-from scenarios.train.east_west.episodes import Contender, episode_cases, judged_rows
-from scenarios.train.east_west.kept_episodes import judged_once
+from scenarios.train.east_west.episodes import Contender, episode_cases, judged_once, judged_rows
 from scenarios.train.east_west.training import CANDIDATES
 from scenarios.train.east_west.weights import judged_meanwhile, keep_best
 

@@ -14,8 +14,7 @@ from des.plan.plan_texts import PERFECT_DEVICES
 from scenarios.train.east_west import plans_ahead
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.episodes import Case
-from scenarios.train.east_west.plan_sections import drawn_plan, plan_sections
-from scenarios.train.east_west.trained_plans import trained_plans
+from scenarios.train.east_west.trained_plans import drawn_plan, plan_sections, trained_plans
 from scenarios.train.east_west.worlds import OWN, named_worlds
 
 CONFIG = HiPpoConfig(model="llama2_7b", num_layers=8, microbatches=4)

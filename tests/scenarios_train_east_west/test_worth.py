@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import TrainedRange
 from scenarios.frame.statistics import MeanInterval
 from scenarios.train.east_west.table import block_rows, run_targets
 from scenarios.train.east_west.weights import chosen_weights

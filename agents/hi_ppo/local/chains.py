@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.hi_ppo.local.alike_gpus import DeviceTimes
+from agents.hi_ppo.local.device_times import DeviceTimes
 from des import Corrections, Topology
 from des.compiled.many.desk import new_desk
 from des.compiled.many.layout import Real, Whole

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.hi_ppo.local.bound_plans import LocalPlan, each_quickly_bound, works_of
-from agents.hi_ppo.local.by_rule import firsts_by_rule, times_by_rule
 from agents.hi_ppo.local.case import DomainCase, LocalCase
+from agents.hi_ppo.local.device_times import firsts_by_rule, times_by_rule
 from agents.hi_ppo.local.features import observe
-from agents.hi_ppo.local.option_rows import LocalOption, Rows
-from agents.hi_ppo.local.options import Options, options_of
+from agents.hi_ppo.local.options import LocalOption, Options, Rows, options_of
 from agents.hi_ppo.local.policy import LocalNet, option_scores
 from des import InfeasiblePlacementError, Parallelism
 from des.base.checks import require_count
@@ -47,7 +46,7 @@ class LocalDecision:
     response_s
         Wall time of the decision, a timing. [s]
     is_by_rule
-        Whether `agents.hi_ppo.local.by_rule` decided, not the policy.
+        Whether `agents.hi_ppo.local.device_times` decided, not the policy.
     """
 
     parallelism: Parallelism

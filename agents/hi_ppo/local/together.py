@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.bound_times import device_times
+from agents.hi_ppo.local.bound_plans import border_joint, domain_with, joint_of
 from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, knows_servers
 from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision, SharedSetting
-from agents.hi_ppo.local.joined_gpus import border_joint, domain_with, joint_of
+from agents.hi_ppo.local.device_times import device_times
 from des import (
     NO_CORRECTIONS,
     Corrections,

@@ -21,8 +21,7 @@ from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.ppo.annealing import weighted_mean_annealing
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows
 from agents.ppo.ppo_loss import FIGURES, Objective
-from agents.ppo.trained_policy import tensors_of
-from agents.ppo.training_state import Part, Snapshot
+from agents.ppo.trained_policy import Part, Snapshot, tensors_of
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.base.checks import require_seed
 
@@ -214,10 +213,12 @@ class LocalTrainer:
             samples, index=self.update, progress=self.update / self.config.num_updates
         )
         self.update += 1
+        pool, cases = self._pool, samples.cases
+        rewards = pool.rewards[cases].masked_fill(~pool.is_option[cases], -math.inf)
         return LocalReport(
             update=self.update,
             mean_reward=float(samples.rewards.mean()),
-            mean_best_reward=float(self._best_rewards(samples.cases).mean()),
+            mean_best_reward=float(rewards.amax(dim=1).mean()),
             **outcome.figures,
         )
 
@@ -238,10 +239,6 @@ class LocalTrainer:
             source=source,
             restore=lambda: self.policy.load_state_dict(tensors_of(state["parameters"])),
         )
-
-    def _best_rewards(self, cases: Tensor) -> Tensor:
-        pool = self._pool
-        return pool.rewards[cases].masked_fill(~pool.is_option[cases], -math.inf).amax(dim=1)
 
     @torch.no_grad()
     def _tried(self) -> Samples:

@@ -9,14 +9,13 @@ from torch import Tensor, nn
 from agents.hi_ppo.local.features import OPTION_FEATURES
 from agents.hi_ppo.local.policy import LocalArchitecture, LocalNet
 from agents.ppo.first_weights import BareLinear, FirstWeights, fill_first
-from agents.ppo.trained_net import Numbers
-from agents.ppo.trained_policy import module_numbers
+from agents.ppo.trained_policy import NumberedModule
 
 _FIRST_OUTPUT_GAIN = 0.01
 _LEAST_DEVIATION = 1e-6
 
 
-class LocalPolicy(nn.Module):
+class LocalPolicy(NumberedModule):
     """Scores of options from the case and the option, each on its own; a value from the case.
 
     Two tanh layers, shared by all options, so any number of options can be scored and their order
@@ -67,11 +66,6 @@ class LocalPolicy(nn.Module):
         for name in ("means", "deviations"):
             getattr(fresh, name).copy_(torch.from_numpy(trained.numbers[name]))
         return fresh
-
-    @property
-    def numbers(self) -> Numbers:
-        """The numbers as they are now, see `agents.ppo.trained_net`."""
-        return module_numbers(self)
 
     @torch.no_grad()
     def standardise(self, contexts: Tensor, options: Tensor) -> None:

@@ -12,8 +12,7 @@ from agents.judge.look_ahead import PlanJudge
 from agents.judge.moves import change_times
 from agents.judge.steady_judge import RelayedJob
 from agents.judge.step_times import step_wan_bytes
-from agents.replanning.changes import Changes, state_bytes_of_layers, ways_of
-from agents.replanning.plan_times import PlanTimes
+from agents.replanning.plan_costs import Changes, PlanTimes, state_bytes_of_layers, ways_of
 from des import Plan, Topology
 from des.compiled.many.layout import Real, Small
 from des.compiled.many.steady import Job
@@ -104,7 +103,7 @@ class KnownPlans:
     def changes(self, situation: Situation, job: Job, sources: Sequence[Plan]) -> tuple[Real, Real]:
         """Time [s] and bytes of all changes from some of the plans to all, (S, C) each.
 
-        ``job`` is that of `job_of`. See `agents.replanning.changes.Changes`, which works them out
+        ``job`` is that of `job_of`. `agents.replanning.plan_costs.Changes` works them out
         where links are not plain or plans have several replicas.
         """
         pays = situation.replacement.pays_bytes

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from agents.hi_ppo.moves.move_costs import MoveCosts
 from agents.hi_ppo.moves.move_observation import MoveMemory, MoveView
-from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet, work_left
-from agents.hi_ppo.moves.rule_bank import Rows
+from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, Rows, RuleSet, work_left
 from des.compiled.many.layout import Real, Whole
 
 _T = TypeVar("_T", bound=np.generic)

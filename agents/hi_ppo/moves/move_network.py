@@ -7,11 +7,10 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from agents.hi_ppo.moves.move_checkpoint import MoveArchitecture, MoveNet
+from agents.hi_ppo.moves.move_policy import MoveArchitecture, MoveNet
 from agents.ppo.first_weights import FirstWeights, draw_linear
 from agents.ppo.normaliser import RunningNormaliser
-from agents.ppo.trained_net import Numbers
-from agents.ppo.trained_policy import module_numbers, tensors_of
+from agents.ppo.trained_policy import NumberedModule, tensors_of
 
 _FIRST_OUTPUT_GAIN = 0.01
 _START_SHARPNESS = 0.75  # of the first policy: nats a factor of 2 in the horizon
@@ -19,7 +18,7 @@ _START_DISBELIEF = 2.0  # nats from belief 0 to 1
 _START_RELUCTANCE = 2.0  # nats a level below the top
 
 
-class MoveNetwork(nn.Module):
+class MoveNetwork(NumberedModule):
     """Logits of the rules, (B, R), at raw observations (B, D).
 
     Weights are orthogonal, drawn from ``generator`` only; the last ones are so small that the
@@ -46,11 +45,6 @@ class MoveNetwork(nn.Module):
         network = cls(net.architecture, None)
         network.load_state_dict(tensors_of(net.numbers))
         return network.eval()
-
-    @property
-    def numbers(self) -> Numbers:
-        """The numbers as they are now, see `agents.ppo.trained_net`."""
-        return module_numbers(self)
 
     def forward(self, observations: Tensor) -> Tensor:
         """Logits."""

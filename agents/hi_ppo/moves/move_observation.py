@@ -14,8 +14,15 @@ from agents.hi_ppo.moves.move_history import (
     history_features,
     trailing_run,
 )
-from agents.hi_ppo.moves.move_rules import HORIZONS_EPOCHS, PIPELINE_RULES, RuleSet, targets
-from agents.hi_ppo.moves.rule_bank import Rows, RuleBank, bank_names
+from agents.hi_ppo.moves.move_rules import (
+    HORIZONS_EPOCHS,
+    PIPELINE_RULES,
+    Rows,
+    RuleBank,
+    RuleSet,
+    bank_names,
+    targets,
+)
 from agents.replanning.levels import Levels
 from des.compiled.many.layout import Flags, Real, Whole
 

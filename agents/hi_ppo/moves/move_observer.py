@@ -88,19 +88,21 @@ class MoveObserver:
     the fixed rules that run in parallel to the policy start.
     """
 
+    _memory: MoveMemory
+    _start: int
+
     def __init__(
         self,
         epoch_s: float,
         preference: Preference = TIME_ONLY,
         rule_set: RuleSet = PIPELINE_RULES,
     ) -> None:
-        self._epoch_s, self._preference = epoch_s, preference
-        self._rule_set = rule_set
-        self._episode: _Episode | None = None
+        self._epoch_s, self._preference, self._rule_set = epoch_s, preference, rule_set
+        self.begin()
 
     def begin(self) -> None:
         """Forget what was seen: another episode begins."""
-        self._episode = None
+        self._is_begun = False
 
     def observe(self, candidates: MoveCandidates, present: Plan | None) -> MoveObservation:
         """Take an epoch in.
@@ -117,50 +119,8 @@ class MoveObserver:
         ValueError
             If a candidate given before, or the present plan, is missing, or one is there twice.
         """
-        if self._episode is None:
-            self._episode = _Episode(candidates, self._epoch_s, self._preference, self._rule_set)
-        return self._episode.observe(candidates, present)
-
-    def forget(self, plans: Collection[Plan]) -> tuple[Plan, ...]:
-        """Let go of some of the candidates, so that they need not be given any more.
-
-        The present plans of the fixed rules that run in parallel to the policy, and their first
-        ones, are kept. What was seen of the others stays as it was.
-
-        Returns
-        -------
-        tuple[Plan, ...]
-            Those that are forgotten: of the plans named and known, all but those kept.
-        """
-        return () if self._episode is None else self._episode.forget(plans)
-
-
-class _Episode:
-    """One episode of an observer: the places that candidates have, and what was seen of them."""
-
-    def __init__(
-        self,
-        candidates: MoveCandidates,
-        epoch_s: float,
-        preference: Preference,
-        rule_set: RuleSet,
-    ) -> None:
-        self._rule_set = rule_set
-        self._scale = CostScale.of(
-            quickest=int(candidates.base_iteration_s.argmin()),
-            base_iteration_s=candidates.base_iteration_s,
-            cost_bytes=candidates.cost_bytes,
-            epoch_s=epoch_s,
-            preference=preference,
-        )
-        base = self._scale.run(candidates.base_iteration_s, candidates.cost_bytes)
-        self._start = int(base.argmin())
-        if len(set(candidates.plans)) < len(candidates.plans):
-            raise ValueError("move observer: candidates must hold each plan once")
-        self._memory = MoveMemory(base, self._start, rule_set)
-        self._know(candidates.plans)
-
-    def observe(self, candidates: MoveCandidates, present: Plan | None) -> MoveObservation:
+        if not self._is_begun:
+            self._take_up(candidates)
         order = np.argsort(self._places_of(candidates))
         place = self._start if present is None else self._place_of(present)
         if place is None:
@@ -186,6 +146,18 @@ class _Episode:
         )
 
     def forget(self, plans: Collection[Plan]) -> tuple[Plan, ...]:
+        """Let go of some of the candidates, so that they need not be given any more.
+
+        The present plans of the fixed rules that run in parallel to the policy, and their first
+        ones, are kept. What was seen of the others stays as it was.
+
+        Returns
+        -------
+        tuple[Plan, ...]
+            Those that are forgotten: of the plans named and known, all but those kept.
+        """
+        if not self._is_begun:
+            return ()
         places = {self._place_of(plan) for plan in plans} - {None, self._start}
         gone = places - set(self._memory.occupied.tolist())
         kept = np.array([place for place in range(len(self._plans)) if place not in gone])
@@ -194,6 +166,23 @@ class _Episode:
         self._start = int(np.searchsorted(kept, self._start))
         self._know([self._plans[place] for place in kept.tolist()])
         return forgotten
+
+    def _take_up(self, candidates: MoveCandidates) -> None:
+        """Begin an episode with its first candidates."""
+        self._scale = CostScale.of(
+            quickest=int(candidates.base_iteration_s.argmin()),
+            base_iteration_s=candidates.base_iteration_s,
+            cost_bytes=candidates.cost_bytes,
+            epoch_s=self._epoch_s,
+            preference=self._preference,
+        )
+        base = self._scale.run(candidates.base_iteration_s, candidates.cost_bytes)
+        self._start = int(base.argmin())
+        if len(set(candidates.plans)) < len(candidates.plans):
+            raise ValueError("move observer: candidates must hold each plan once")
+        self._memory = MoveMemory(base, self._start, self._rule_set)
+        self._know(candidates.plans)
+        self._is_begun = True
 
     def _know(self, plans: Sequence[Plan]) -> None:
         """Give plans their places; those that there were are forgotten."""

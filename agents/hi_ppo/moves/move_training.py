@@ -12,20 +12,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.hi_ppo.moves.move_checkpoint import (
+from agents.hi_ppo.moves.move_env import MoveGame, joined_games
+from agents.hi_ppo.moves.move_network import MoveNetwork, choice_log_probs
+from agents.hi_ppo.moves.move_policy import (
     MoveArchitecture,
     MoveNet,
     move_network_from_payload,
     move_network_payload,
 )
-from agents.hi_ppo.moves.move_env import MoveGame, joined_games
-from agents.hi_ppo.moves.move_network import MoveNetwork, choice_log_probs
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES, RuleSet
 from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
-from agents.ppo.trained_policy import tensors_of
-from agents.ppo.training_state import Part, Snapshot, random_state, set_random_state
+from agents.ppo.trained_policy import Part, Snapshot, random_state, set_random_state, tensors_of
 from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.compiled.many.layout import Real
 

@@ -12,8 +12,7 @@ from torch import Tensor
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.placement.config import PlacementConfig
-from agents.hi_ppo.placement.drawn_orders import DrawnOrders, decode_orders, depth_plans
-from agents.hi_ppo.placement.encoder import Networks, networks_of
+from agents.hi_ppo.placement.decode import DrawnOrders, decode_orders, depth_plans
 from agents.hi_ppo.placement.features import Features, features_of, seen_by
 from agents.hi_ppo.placement.placement_policy import (
     PlacementPolicy,
@@ -21,11 +20,11 @@ from agents.hi_ppo.placement.placement_policy import (
     orders_of,
     scores_of,
 )
-from agents.hi_ppo.placement.pointer import DomainOrders
+from agents.hi_ppo.placement.pointer import DomainOrders, Networks, networks_of
 from agents.judge.candidates import Aim
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
 from agents.judge.steady_judge import MISFIT
-from agents.ppo.training_state import random_state, set_random_state
+from agents.ppo.trained_policy import random_state, set_random_state
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, Topology, Workload
 from des.base.parallel_map import ParallelMap
 from des.compiled.many.layout import Observations, Real, Small, Whole

@@ -11,12 +11,6 @@ from torch import Tensor
 
 from agents.decision.situation import Preference
 from agents.hi_ppo.placement.config import PlacementArchitecture, PlacementConfig
-from agents.hi_ppo.placement.group_loss import (
-    group_loss,
-    imitation_loss,
-    judged_choice_loss,
-    log_ratio,
-)
 from agents.hi_ppo.placement.placement_checkpoint import (
     PlacementNet,
     placement_from_payload,
@@ -33,13 +27,70 @@ from agents.hi_ppo.placement.pointer import log_probs_of
 from agents.ppo.annealing import cosine_annealing
 from agents.ppo.policy_update import PolicyUpdate, whole_batch
 from agents.ppo.ppo_loss import clipped_policy_loss
-from agents.ppo.trained_policy import tensors_of
-from agents.ppo.training_state import Part, Snapshot
+from agents.ppo.trained_policy import Part, Snapshot, tensors_of
 from des import Corrections
 from des.base.checks import require_seed
 from des.base.parallel_map import ParallelMap
 
-_LEAST_SPREAD = 1e-3
+_LEAST_SPREAD = 0.01
+_MOST_LOG_RATIO = 10.0
+
+
+def log_ratio(now: Tensor, then: Tensor) -> Tensor:
+    """Logarithm of how many times likelier a choice is than when it was drawn, within bounds."""
+    return (now - then).clamp(-_MOST_LOG_RATIO, _MOST_LOG_RATIO)
+
+
+def group_loss(
+    log_probs: Tensor, old_log_probs: Tensor, rewards: Tensor, clip_range: float
+) -> tuple[Tensor, Tensor]:
+    """Clipped loss of proposals (B, N), and the share of those outside the range.
+
+    The baseline of a proposal is the mean over the N of its network; its advantage is in spreads.
+
+    Examples
+    --------
+    >>> import torch
+    >>> same, rewards = torch.zeros(1, 2), torch.tensor([[1.0, 3.0]])
+    >>> loss, outside = group_loss(same, same, rewards, 0.2)
+    >>> bool(loss.abs() < 1e-6), float(outside)
+    (True, 0.0)
+    """
+    centred = rewards - rewards.mean(dim=1, keepdim=True)
+    advantages = centred / (rewards.std(dim=1, keepdim=True) + _LEAST_SPREAD)
+    ratio = log_ratio(log_probs, old_log_probs)
+    clipped = ((ratio.exp() - 1.0).abs() > clip_range).float().mean()
+    return clipped_policy_loss(ratio, advantages, clip_range), clipped
+
+
+def judged_choice_loss(
+    log_probs: Tensor,
+    chosen: Tensor,
+    old_log_probs: Tensor,
+    rewards: Tensor,
+    *,
+    clip_range: float,
+    least_spread: float,
+) -> tuple[Tensor, Tensor]:
+    """Clipped loss and entropy of choices (B, N) of which all K have rewards (B, N, K).
+
+    The gain of a choice is its reward less what the policy expects over all of them.
+    """
+    own = chosen.unsqueeze(-1)
+    expected = (log_probs.exp().detach() * rewards).sum(dim=-1)
+    gain = rewards.gather(-1, own).squeeze(-1) - expected
+    ratio = log_ratio(log_probs.gather(-1, own).squeeze(-1), old_log_probs)
+    entropy = -(log_probs.exp() * log_probs).sum(dim=-1).mean()
+    return clipped_policy_loss(ratio, gain / (gain.std() + least_spread), clip_range), entropy
+
+
+def imitation_loss(known_log_probs: Tensor, found_rewards: Tensor, rewards: Tensor) -> Tensor:
+    """Loss by which found proposals (B, 1) get likelier, where better than the drawn ones' mean."""
+    is_better = found_rewards > rewards.mean(dim=1) + 1e-4
+    return -(known_log_probs.squeeze(1) * is_better).mean()
+
+
+_LEAST_GAIN_SPREAD = 1e-3
 _FIGURES = ("loss", "entropy", "clipped_fraction")
 
 
@@ -208,13 +259,13 @@ class PlacementTrainer:
             old[0],
             rollout.by_depth,
             clip_range=config.clip_range,
-            least_spread=_LEAST_SPREAD,
+            least_spread=_LEAST_GAIN_SPREAD,
         )
         loss = loss + config.depth_weight * (depth_loss - entropy_weight * entropy)
 
         means = heads.tilts(encoded, rollout.orders)
         tilts = heads.tilt_log_probs(means, rollout.tilts, rollout.orders)
-        gains = rollout.gains / (rollout.gains.std() + _LEAST_SPREAD)
+        gains = rollout.gains / (rollout.gains.std() + _LEAST_GAIN_SPREAD)
         tilt_loss = clipped_policy_loss(log_ratio(tilts, old[1]), gains, config.clip_range)
         loss = loss + config.tilt_weight * tilt_loss
 

@@ -9,7 +9,7 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.occupied import occupied
 from agents.decision.situation import Situation
-from agents.hi_ppo.placement.drawn_orders import (
+from agents.hi_ppo.placement.decode import (
     DrawnOrders,
     decode_orders,
     depth_plans,

@@ -3,36 +3,30 @@
 import gymnasium
 import numpy as np
 
-from agents.hi_ppo.spot.observer import LEAST_PRIOR, MOST_OFFERS, OBSERVATION_SIZE
-from agents.hi_ppo.spot.task import MakeSpotWorld, SpotTask, drawn_spot_world
+from agents.hi_ppo.spot.task import (
+    LEAST_PRIOR,
+    MOST_OFFERS,
+    OBSERVATION_SIZE,
+    MakeSpotWorld,
+    SpotTask,
+    drawn_spot_world,
+)
+from agents.ppo.batch_step import ReplayedBatch
 from agents.ppo.episode_env import EpisodeEnv
-from agents.ppo.replayed_batch import ReplayedBatch
 
 
 class SpotTasks(ReplayedBatch[SpotTask]):
     """N tasks; environment ``i`` goes through the worlds of ``seed`` and ``i``."""
 
     has_time_limit = True
+    observation_size = OBSERVATION_SIZE
+    action_sizes = (MOST_OFFERS,)
+    ordinal_starts = (None,)
 
     def __init__(
         self, num_envs: int, seed: int, make_world: MakeSpotWorld = drawn_spot_world
     ) -> None:
         super().__init__("spot", num_envs, seed, lambda: SpotTask(make_world=make_world))
-
-    @property
-    def observation_size(self) -> int:
-        """Entries of one observation, D."""
-        return OBSERVATION_SIZE
-
-    @property
-    def action_sizes(self) -> tuple[int, ...]:
-        """One component: the offer to ask for."""
-        return (MOST_OFFERS,)
-
-    @property
-    def ordinal_starts(self) -> tuple[float | None, ...]:
-        """No order among offers."""
-        return (None,)
 
 
 class SpotEnv(EpisodeEnv):

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from agents.hi_ppo.spot.observer import MOST_OFFERS, OBSERVATION_SIZE, SpotObserver
+from agents.hi_ppo.spot.task import MOST_OFFERS, OBSERVATION_SIZE, SpotObserver
 from agents.ppo.checkpoint import load_checkpoint
 from agents.ppo.networks import ActorCritic
 from agents.ppo.trained_policy import TrainedPolicy
-from agents.replanning.spot.tables import best_offers
-from des.spot.course import Flags
+from agents.replanning.spot.rules import best_offers
 from des.spot.spot_law import SpotLaw
 from des.spot.world import NOTHING, SpotView, SpotWorld, Whole
 
@@ -55,11 +54,8 @@ class RandomOffers:
         drawn = np.argsort(rng.random(allowed.shape) + ~allowed, axis=1)[:, :_NUM_DRAWN]
         among = np.zeros_like(allowed)
         np.put_along_axis(among, drawn, values=True, axis=1)
-        return best_offers(values, allowed & among | self._held(view, allowed), view)
-
-    def _held(self, view: SpotView, allowed: Flags) -> Flags:
-        held: Flags = (np.arange(allowed.shape[1]) == view.held[:, np.newaxis]) & allowed
-        return held
+        held = np.arange(allowed.shape[1]) == view.held[:, np.newaxis]
+        return best_offers(values, allowed & (among | held), view)
 
 
 def spot_network(path: Path) -> ActorCritic:

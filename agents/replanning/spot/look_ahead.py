@@ -18,8 +18,7 @@ from agents.replanning.spot.futures import (
     sample_futures,
     value_offers,
 )
-from agents.replanning.spot.rules import RETRY_S
-from agents.replanning.spot.tables import OfferTables, best_offers
+from agents.replanning.spot.rules import RETRY_S, OfferTables, best_offers
 from des.spot.course import DAY_S, SiteCourse
 from des.spot.offers import Table
 from des.spot.world import SpotView, Whole

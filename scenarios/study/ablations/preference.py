@@ -26,7 +26,7 @@ with lazy_imports(__name__):
 
     from agents.decision import situation as decision_situation
     from agents.hi_ppo import proposing
-    from agents.hi_ppo.placement import drawn_plans, placement_policy, proposals
+    from agents.hi_ppo.placement import placement_policy, proposals
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
     from agents.planners.pareto import proposals as pareto_proposals
     from agents.ppo import devices
@@ -143,7 +143,7 @@ def _drawn_by(policy: PlacementNet, seed: int) -> fronts.Sweep:
         for preference in preferences:
             situation = proposing.first_situation(world.topology, world.workload, preference)
             seen = proposer.features_of(situation, judge, job)
-            plans += drawn_plans.drawn_plans(own, seen, judge, job, count=NUM_DRAWN, rng=rng)
+            plans += placement_policy.drawn_plans(own, seen, judge, job, count=NUM_DRAWN, rng=rng)
         return pareto_proposals.Proposals(plans=tuple(dict.fromkeys(plans)))
 
     return sweep

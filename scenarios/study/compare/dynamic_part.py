@@ -41,7 +41,7 @@ from scenarios.study.trained_plans import trained_world
 from scenarios.suites import SuiteWorld
 
 with lazy_imports(__name__):
-    from agents.hi_ppo import whole_schedulers
+    from agents.hi_ppo import whole_proposals
     from scenarios.study.compare import head_to_head
 
 CLAIRVOYANT = "clairvoyant"
@@ -194,7 +194,7 @@ def scheduler_row(case: ComparedDraw, world: DecisionWorld, name: str) -> dict[s
     elif name in DUELLISTS:
         scheduler = head_to_head.equal_scheduler(name, trainer)
     elif name in MOVING_NAMES:
-        scheduler = whole_schedulers.moving_scheduler(name, case.families)
+        scheduler = whole_proposals.moving_scheduler(name, case.families)
     else:
         scheduler = SCHEDULERS[name]()
     if name != SEARCH_BOUND and name not in DUELLISTS:

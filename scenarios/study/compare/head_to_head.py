@@ -9,7 +9,7 @@ from agents.decision.occupied import occupied
 from agents.decision.plan_space import HALVED_SCHEDULES, PlanSpace
 from agents.decision.problem import Planner, PlanningProblem
 from agents.decision.situation import TIME_ONLY, Scheduler, Situation
-from agents.hi_ppo.bound_proposer import ScheduledProposer
+from agents.hi_ppo.bound_proposals import ScheduledProposer
 from agents.hi_ppo.coordinator import QUICK, Coordinator
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.plan_source import ProposesPlans

@@ -18,8 +18,8 @@ from agents.decision.situation import MakeScheduler
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import step_times_s
 from agents.planners.table import PLANNERS, quick_planners
-from agents.replanning.plan_times import PlanTimes
-from agents.replanning.replanning import searching
+from agents.replanning.plan_costs import PlanTimes
+from agents.replanning.search_schedulers import searched_anew
 from agents.replanning.table import SCHEDULERS
 from des import EVERY_STEP, STEADY, Plan, Topology
 from scenarios.frame.statistics import endless_or_mean
@@ -37,7 +37,7 @@ _DEFAULT_REPEATED = ("search_h8", "atlas_h8", "formula_h8")
 def held_planners() -> Mapping[str, Planner]:
     """Planners that plan once, at base figures, each with the schedule that suits it best."""
     planners = {name: row.over_depths for name, row in PLANNERS.items()}
-    return MappingProxyType({**planners, HELD: searching()})
+    return MappingProxyType({**planners, HELD: searched_anew})
 
 
 def replanning() -> Mapping[str, MakeScheduler]:

@@ -17,7 +17,7 @@ from agents.hi_ppo.local.shipped import shipped_local_file
 from agents.hi_ppo.policies import Policies, shipped_files
 from agents.hi_ppo.proposing import proposing
 from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, policy_scheduler
-from agents.hi_ppo.whole_schedulers import moving_scheduler
+from agents.hi_ppo.whole_proposals import moving_scheduler
 from agents.planners.names import MOVING_NAMES, SEARCH_BOUND
 from agents.planners.pareto.proposals import Propose
 from agents.ppo.devices import use_torch_threads

@@ -11,8 +11,8 @@ from agents.decision.problem import PlanningProblem
 from agents.decision.world import DecisionWorld, equal_work_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
-from agents.replanning.changes import Changes
 from agents.replanning.payoff import undone_by_move
+from agents.replanning.plan_costs import Changes
 from agents.replanning.search_schedulers import searched_plan
 from agents.search.sketches import quickest_bound
 from des import (

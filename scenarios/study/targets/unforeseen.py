@@ -9,9 +9,8 @@ import numpy as np
 
 from agents.decision.held import held_topologies, held_topology
 from agents.judge.steady_judge import SteadyJudge
-from agents.replanning.changes import Changes
 from agents.replanning.listed_law import ListedLaw, follow_law
-from agents.replanning.plan_times import PlanTimes
+from agents.replanning.plan_costs import Changes, PlanTimes
 from agents.replanning.tables import EpisodeTables, total_s
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from des import MarkovModulated, Plan, Topology, UniformLaw

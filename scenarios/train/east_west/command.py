@@ -17,9 +17,9 @@ from des.base.spelling import own_arguments
 from des.base.text_files import read_json, read_yaml
 from des.worlds.world_flags import LayerFlags
 from scenarios.train.east_west.config import POLICIES, QUICK_SIZES, HiPpoConfig
-from scenarios.train.numbered_runs import newest_run
 from scenarios.train.tasks import TASKS
 from scenarios.train.training_config import PROG, Config
+from scenarios.train.world_runs import newest_run
 
 with lazy_imports(__name__):
     from scenarios.train import flat_command

@@ -16,12 +16,11 @@ from des.base.checks import (
     require_seed,
 )
 from des.base.command import UsageError
-from des.base.flags import option, to_dict
+from des.base.flags import option
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
-from des.worlds.reading import topology_path
-from scenarios.train.training_config import CALIBRATIONS, PROG, WHERE_RUN, TrainingFlags
+from scenarios.train.training_config import CALIBRATIONS, PROG, TrainingFlags, recorded_flags
 
 POLICIES = ("hi_ppo", "flat")
 STARTS = ("shipped", "scratch")
@@ -139,10 +138,5 @@ def recorded_settings(config: HiPpoConfig) -> dict[str, object]:
 
     Input files appear by the names of the copies that the folder keeps of them.
     """
-    kept = replace(
-        config,
-        network=f"network{topology_path(config.network).suffix}",
-        loads=None if config.loads is None else f"loads{Path(config.loads).suffix}",
-        corrections=None if config.corrections is None else Path("corrections.json"),
-    )
-    return {name: value for name, value in to_dict(kept).items() if name not in WHERE_RUN}
+    loads = None if config.loads is None else f"loads{Path(config.loads).suffix}"
+    return recorded_flags(replace(config, loads=loads))

@@ -1,28 +1,40 @@
-"""Episodes of the named world: under trained and untrained policies, and under every rule."""
+"""Episodes of the named world under policies and rules, each kept in the run folder at its end."""
 
+import hashlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import numpy as np
+import pandas as pd
 
 from agents.decision.held import held_topology
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import TIME_ONLY, Preference, Scheduler
 from agents.hi_ppo.controls import Control, control_scheduler
-from agents.hi_ppo.coordinator import QUICK, Coordinator
-from agents.hi_ppo.placement.proposals import Proposer
-from agents.hi_ppo.policies import Policies
+from agents.hi_ppo.coordinator import coordinator_of
+from agents.hi_ppo.policies import Policies, digest_of
 from agents.judge.step_times import step_wan_bytes
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.table import RULES
 from agents.replanning.tables import costs_of
 from des import Corrections, Placement, Plan
+from des.base.parallel_map import ParallelMap
+from des.base.speaking import SPEAKER
+from scenarios.frame.files import read_csv, write_csv
+from scenarios.frame.run_folder import RunFolder
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT, MOST_PLANS, draw_of, walk
 from scenarios.suites import SuiteWorld
+
+EPISODES = "episodes"
+"""Within the run folder; a folder for each set of weights and factors, with a file an episode."""
+
+Rows = list[dict[str, object]]
+
 
 _FEW_SEARCHED, _FEW_JUDGED = 8, 20_000
 """Networks of an episode that are searched for the rules, and plans of each search, where there
@@ -65,8 +77,7 @@ class Contender:
         policies = Policies.load(self.file)
         if self.control is not None:
             return control_scheduler(policies, self.control)()
-        proposer = Proposer(policies.placement, look_ahead=QUICK)
-        return Coordinator(proposer, policies.moves, trained_range=policies.trained_range)
+        return coordinator_of(policies)
 
 
 def episode_cases(
@@ -197,3 +208,41 @@ def _search_s(case: Case) -> float:
         search(topology, case.world.workload, case.corrections)
         seconds.append(time.perf_counter() - begin_s)
     return float(np.mean(seconds))
+
+
+def judged_once(
+    judge: Callable[[Case], Rows],
+    contenders: Sequence[Contender],
+    cases: Sequence[Case],
+    folder: RunFolder,
+    at_work: ParallelMap,
+) -> list[pd.DataFrame]:
+    """Return the rows of each episode; those that the folder holds are not judged again.
+
+    Parameters
+    ----------
+    judge
+        Rows of an episode under the contenders; the same for the same weights and factors.
+    """
+    kept = folder.path / EPISODES / _digest(contenders, cases)
+    kept.mkdir(parents=True, exist_ok=True)
+    paths = [_path(kept, case) for case in cases]
+    missing = [row for row, path in enumerate(paths) if not path.exists()]
+    found = at_work(judge, [cases[row] for row in missing])
+    for number, (row, rows) in enumerate(zip(missing, found, strict=True), start=1):
+        write_csv(paths[row], pd.DataFrame(rows))
+        if current_thread() is main_thread():
+            SPEAKER.reached(f"{len(cases) - len(missing) + number} of {len(cases)} episodes")
+    return [read_csv(path) for path in paths]
+
+
+def _path(kept: Path, case: Case) -> Path:
+    words = "".join(letter if letter.isalnum() else "_" for letter in case.block)
+    return kept / f"{words}-{case.draw_seed}.csv"
+
+
+def _digest(contenders: Sequence[Contender], cases: Sequence[Case]) -> str:
+    """Digest of weights and factors, short enough for a name."""
+    weights = [f"{one.name} {one.control} {digest_of(one.file)}" for one in contenders]
+    factors = sorted({repr((case.corrections, case.preference)) for case in cases})
+    return hashlib.sha256("\n".join([*weights, *factors]).encode()).hexdigest()[:16]

@@ -35,11 +35,16 @@ from scenarios.study.targets.target_table import MeasuredTargets
 from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.curves import stage_curves
-from scenarios.train.east_west.episodes import Case, Contender, judged_rows
-from scenarios.train.east_west.kept_episodes import judged_once
-from scenarios.train.east_west.plan_sections import BoundOrNot, drawn_plan, plan_sections
+from scenarios.train.east_west.episodes import Case, Contender, judged_once, judged_rows
 from scenarios.train.east_west.table import run_targets, table_sections, value_sections
-from scenarios.train.east_west.trained_plans import PLAN_JSON, TrainedPlans, trained_plans
+from scenarios.train.east_west.trained_plans import (
+    PLAN_JSON,
+    BoundOrNot,
+    TrainedPlans,
+    drawn_plan,
+    plan_sections,
+    trained_plans,
+)
 from scenarios.train.east_west.weights import Kept
 from scenarios.train.east_west.worlds import CONGESTED, OWN
 from scenarios.train.east_west.worth import (

@@ -12,9 +12,8 @@ from agents.decision.held import held_topology
 from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import TIME_ONLY
 from agents.hi_ppo.coordinator import QUICK
-from agents.hi_ppo.moves.move_checkpoint import move_network_payload
 from agents.hi_ppo.moves.move_env import MoveGame
-from agents.hi_ppo.moves.move_policy import MovePolicy
+from agents.hi_ppo.moves.move_policy import MovePolicy, move_network_payload
 from agents.hi_ppo.moves.move_training import MoveTrainer, MoveUpdate
 from agents.hi_ppo.placement.config import PlacementConfig
 from agents.hi_ppo.placement.placement_checkpoint import PlacementNet, placement_payload
@@ -80,10 +79,11 @@ MOVES = StageKind[MoveTrainer](
 )
 
 
+@dataclass(kw_only=True)
 class TrainingStage(Generic[TrainerT]):
     """A stage of a training, as its loop and its calibration see it.
 
-    Parameters
+    Attributes
     ----------
     first_step
         Updates of earlier stages.
@@ -95,24 +95,18 @@ class TrainingStage(Generic[TrainerT]):
         Policy whose placements represent the stage to a calibration.
     """
 
-    def __init__(
-        self,
-        kind: StageKind[TrainerT],
-        worlds: tuple[SuiteWorld, ...],
-        *,
-        first_step: int,
-        make: Callable[[Corrections], TrainerT],
-        adapt: Callable[[TrainerT, Corrections], None],
-        policy: Callable[[TrainerT], PlacementPolicy],
-    ) -> None:
-        self.kind, self.first_step = kind, first_step
-        self._worlds, self._make, self._adapt, self._policy = worlds, make, adapt, policy
-        self._corrections = NO_CORRECTIONS
+    kind: StageKind[TrainerT]
+    worlds: tuple[SuiteWorld, ...]
+    first_step: int
+    make: Callable[[Corrections], TrainerT]
+    adapt: Callable[[TrainerT, Corrections], None]
+    policy: Callable[[TrainerT], PlacementPolicy]
+    corrections: Corrections = NO_CORRECTIONS
 
     @cached_property
     def trainer(self) -> TrainerT:
         """The trainer."""
-        return self._make(self._corrections)
+        return self.make(self.corrections)
 
     @property
     def step_count(self) -> int:
@@ -126,22 +120,22 @@ class TrainingStage(Generic[TrainerT]):
 
     def choices(self) -> Choices:
         """Placements that the policy proposes for epochs of the worlds, most frequent first."""
-        proposer = Proposer(self._policy(self.trainer), look_ahead=QUICK)
+        proposer = Proposer(self.policy(self.trainer), look_ahead=QUICK)
         counts = Counter[Placement]()
         for index in range(_CHOICES):
-            world = self._worlds[index % len(self._worlds)]
+            world = self.worlds[index % len(self.worlds)]
             topology = held_topology(world, index, index % world.num_epochs)
-            situation = epoch_situation(world, topology, 0, None, corrections=self._corrections)
+            situation = epoch_situation(world, topology, 0, None, corrections=self.corrections)
             counts[proposer.propose(situation, num_plans=1).plans[0].placement] += 1
         return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0].domain_of_layer)))
 
     def recalibrate(self, corrections: Corrections) -> None:
         """Judge by other factors from now on."""
-        if corrections == self._corrections:
+        if corrections == self.corrections:
             return
-        self._corrections = corrections
+        self.corrections = corrections
         if "trainer" in self.__dict__:
-            self._adapt(self.trainer, corrections)
+            self.adapt(self.trainer, corrections)
 
 
 def placement_stage(
@@ -173,8 +167,8 @@ def placement_stage(
         return trainer
 
     return TrainingStage(
-        PLACEMENT,
-        around.named,
+        kind=PLACEMENT,
+        worlds=around.named,
         first_step=0,
         make=make,
         adapt=PlacementTrainer.recalibrate,
@@ -211,8 +205,8 @@ def moves_stage(
         return move_games(stage, move_tables(stage, folder / name, at_work), at_work)
 
     return TrainingStage(
-        MOVES,
-        around.named,
+        kind=MOVES,
+        worlds=around.named,
         first_step=config.updates,
         make=lambda corrections: MoveTrainer(
             games(corrections),

@@ -15,15 +15,13 @@ import pandas as pd
 from agents.hi_ppo.controls import untrained_policies
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.hi_ppo.placement.placement_checkpoint import load_placement
-from agents.hi_ppo.policies import Policies, shipped
-from agents.hi_ppo.trained_range import TrainedRange
+from agents.hi_ppo.policies import Policies, TrainedRange, shipped
 from des.base.parallel_map import ParallelMap
 from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference
 from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.east_west.episodes import Case, Contender, total_rows
-from scenarios.train.east_west.kept_episodes import judged_once
+from scenarios.train.east_west.episodes import Case, Contender, judged_once, total_rows
 from scenarios.train.east_west.training import CANDIDATES, snapshots
 from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.east_west.worth import signed_percent

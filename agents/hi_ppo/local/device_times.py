@@ -1,18 +1,27 @@
-"""Times of devices whose GPUs are alike: on one network, or on equal servers of a domain.
+"""Times of the devices of a domain in a row: of GPUs that are alike, or of those they are bound to.
 
-Groups of a kind are as quick as each other, so one of them is looked at, whatever their number.
+Of GPUs that are alike, on one network or on equal servers of a domain, groups of a kind are as
+quick as each other, so one of them is looked at, whatever their number.
+
+Domains of more GPUs or servers than the local agent decides on get plans by rule: of all numbers
+of GPUs in a tensor group, replicas and devices that fit into memory the quickest by these times.
+GPUs are taken in the order of their numbers; inside servers that are known, and that tensor groups
+fill, so that the slowest of these is the quickest that can be.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.case import DomainCase, ServersCase, sums_of
-from agents.hi_ppo.local.option_rows import LocalOption
+from agents.devices.binding_times import BindingWork, device_table
+from agents.hi_ppo.local.bound_plans import LocalPlan, server_gpus_of, wide_sums_s
+from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, sums_of
+from agents.hi_ppo.local.options import LocalOption, Options, pass_steps
 from des import Corrections, Domain, Parallelism
 from des.costs.local_borders import local_message_s
 from des.costs.message_times import corrected_inside
@@ -20,9 +29,11 @@ from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
 from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
 from des.devices.gpus import GROUP_SIZES, GpuTopology
+from des.devices.partitions import best_partition
 from des.devices.rings import Real
 from des.job.transformer import GRADIENT_BYTES
 from des.plan.plan import split_evenly
+from des.world.domain_load import IDLE
 
 
 class DeviceTimes(NamedTuple):
@@ -161,3 +172,77 @@ def _joined(domain: Domain, server: GpuTopology | None, who: str, tensor: int) -
         bandwidth = float(server.best_groups[0][row, groups])
         latency_s = float(server.best_groups[1][row, groups])
     return replace(domain, intra_bandwidth_bytes_per_s=bandwidth, intra_latency_s=latency_s)
+
+
+def device_times(case: DomainCase, option: LocalOption, binding: tuple[int, ...]) -> DeviceTimes:
+    """Times of the devices of a domain, on the GPUs that they are bound to if these are known."""
+    if not isinstance(case, LocalCase):
+        return alike_times(case, option)
+    shape, gpus = option.parallelism, server_gpus_of(case)
+    setting = option.microbatch_size, option.recomputation
+    layers, figures = device_figures(case, setting, shape.pipeline)
+    message_bytes = case.job.workload(*setting).message_bytes / shape.data
+    steps, wide_s = 1.0 * pass_steps(shape.tensor, layers), np.zeros(shape.pipeline)
+    if shape.tensor > gpus.per_server:
+        steps, wide_s = wide_s, wide_sums_s(gpus, shape.tensor, message_bytes) * layers
+    work = BindingWork(
+        tensor=shape.tensor,
+        data=shape.data,
+        pipeline=shape.pipeline,
+        compute_s=wide_s,
+        tensor_steps=steps,
+        tensor_bytes=message_bytes / shape.tensor,
+        data_steps=2 * (shape.data - 1),
+        data_bytes=GRADIENT_BYTES * figures[:, 2] / shape.tensor / shape.data,
+        message_bytes=message_bytes,
+        fill=0,
+    )
+    places = np.array(binding) % gpus.per_server
+    sums_s, message_s, wire_s, gradients_s = device_table(work, gpus, places).T
+    rate = compute_rate_flops_per_s(case.domain, case.corrections, shape)
+    return DeviceTimes(
+        forward_s=figures[:, 0] / rate + sums_s,
+        backward_s=figures[:, 1] / rate + sums_s,
+        transfer_s=wire_s[1:],
+        latency_s=(message_s - wire_s)[1:],
+        gradients_s=float(gradients_s.max()),
+    )
+
+
+def times_by_rule(case: DomainCase, options: Options) -> Real:
+    """Time of an iteration of options on GPUs that are alike (N,). [s]"""
+    alone = replace(case, stages_before=0, stages_behind=0, load=IDLE)
+    found, known = options.rows.options, _known_times(alone)
+    known |= {option: alike_times(alone, option) for option in found if option not in known}
+    return np.array([pipelined_s(case, option, known[option]) for option in found])
+
+
+@lru_cache(maxsize=64)
+def _known_times(_alone: DomainCase) -> dict[LocalOption, DeviceTimes]:
+    """Times of options of a case that were asked for before."""
+    return {}
+
+
+def firsts_by_rule(
+    case: DomainCase, options: Options, times_s: Real, groups: Sequence[Sequence[int]]
+) -> list[LocalPlan]:
+    """Return the first option of each group, bound to GPUs in the order of the rule."""
+    return [
+        LocalPlan(
+            option=options.rows.options[row],
+            binding=_binding(case, options.rows.options[row].parallelism),
+            seconds_per_sequence=float(times_s[row]) / case.job.num_sequences,
+        )
+        for row, *_ in groups
+    ]
+
+
+def _binding(case: DomainCase, shape: Parallelism) -> tuple[int, ...]:
+    """GPUs of the places of a shape: server by server, the best tensor groups of each in a row."""
+    size = case.server.num_gpus if isinstance(case, ServersCase) else 1
+    order: tuple[int, ...] = (0,)
+    if isinstance(case, ServersCase):
+        tensor = shape.tensor if size % shape.tensor == 0 else 1
+        order = tuple(chain.from_iterable(best_partition(case.server, tensor)))
+    places = (first + gpu for first in range(0, case.domain.num_gpus, size) for gpu in order)
+    return tuple(islice(places, shape.num_gpus))
