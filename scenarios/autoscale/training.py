@@ -25,7 +25,7 @@ with lazy_imports(__name__):
     from des.serving.fleet_world import World
     from scenarios.autoscale import comparison, fleet_config, fleet_outputs, seeds_summary
     from scenarios.frame import outputs, rows_report
-    from scenarios.frame.outputs import Report
+    from scenarios.frame.report import Report
     from scenarios.train import ppo_training
 
 PROG = f"{TRAIN} autoscale"

@@ -13,7 +13,7 @@ from des.views.chrome_trace import chrome_trace_json
 from des.world.files.topology_writer import to_yaml
 from des.worlds.world_flags import LayerFlags
 from scenarios.explore.scene import Scene
-from scenarios.frame.outputs import PageTable, Repetition, Report
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.frame.report_page import render_report
 
 NETWORK_FILE = "network.yaml"

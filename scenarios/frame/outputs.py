@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,13 @@ from des.base.extras import require_extra
 from des.base.fields import plain_fields
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
-from scenarios.frame.run_folder import package_versions, run_record, source_revision
+from scenarios.frame.report import Repetition, Report
+from scenarios.frame.run_folder import run_record
 
 with lazy_imports(__name__):
     import pandas as pd
     from _typeshed import DataclassInstance
 
-    from agents.answer.sections import Section
     from des.figures import paper
     from des.figures.figure import Figure
     from scenarios.frame import report_page
@@ -48,14 +48,6 @@ def repeated_settings(config: DataclassInstance) -> dict[str, object]:
     return {
         one.name: plain_fields(getattr(config, one.name)) for one in fields(config) if _is_said(one)
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repetition:
-    """Settings of a run by name, and the command that repeats it."""
-
-    command: str
-    configuration: Mapping[str, object]
 
 
 def repetition_of(prog: str, config: DataclassInstance) -> Repetition:
@@ -188,59 +180,6 @@ def write_outputs(
             write_together({folder / name: content for name, content in files.items()})
         except OSError as error:
             raise ValueError(f"{error.filename}: cannot be written: {error.strerror}") from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageTable:
-    """A table of texts; ``best`` holds cells that stand out, by column and text."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, str]] = frozenset()
-    notes: tuple[str, ...] = ()
-
-
-def versions() -> dict[str, str]:
-    """Return versions of packages and of the source that results depend on."""
-    found = {name: version or "not installed" for name, version in package_versions().items()}
-    return found | {"source revision": source_revision() or "not a checkout"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """Content of a report, as plain text, numbers and figures; nothing in it is HTML.
-
-    Attributes
-    ----------
-    first
-        Figures on the first screen: the map of the sites and the Gantt chart of the chosen plan.
-    repeat
-        How the run is repeated.
-    """
-
-    title: str
-    answer: str
-    repeat: Repetition
-    question: str = ""
-    first: tuple[Figure, ...] = ()
-    tables: tuple[PageTable, ...] = ()
-    sections: tuple[Section, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=versions)
-    fidelity: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
-    targets: str | None = None
-
-    def __post_init__(self) -> None:
-        names = [figure.name for figure in self.all_figures()]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"report {self.title}: figures must have own names, got {twice[0]!r}")
-
-    def all_figures(self) -> Iterator[Figure]:
-        """Yield the figures in the order of the page."""
-        yield from self.first
-        yield from self.figures
 
 
 RESULT = "result.json"

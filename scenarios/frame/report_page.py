@@ -16,7 +16,7 @@ from markupsafe import Markup
 from des.base.extras import needed_extra
 from des.base.lazy import lazy_imports
 from des.figures.web import web_spec
-from scenarios.frame.outputs import Report
+from scenarios.frame.report import Report
 
 with lazy_imports(__name__):
     import plotly

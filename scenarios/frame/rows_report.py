@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from des.figures.figure import Figure
-from scenarios.frame.outputs import PageTable, Report, repetition_of
+from scenarios.frame.outputs import repetition_of
 from scenarios.frame.plots import interval_figure
+from scenarios.frame.report import PageTable, Report
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.frame.outputs import PageTable
+from scenarios.frame.report import PageTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,13 +20,8 @@ from des.views.memory_timeline import MemoryTimeline, memory_timeline
 from des.views.prices import notes_on_prices
 from des.world.domain import layer_times_text
 from des.world.site_limits import notes_on_sites
-from scenarios.frame.outputs import (
-    OutputChoice,
-    Repetition,
-    repeat_command,
-    repeated_settings,
-    write_files,
-)
+from scenarios.frame.outputs import OutputChoice, repeat_command, repeated_settings, write_files
+from scenarios.frame.report import Repetition
 from scenarios.iteration.iteration_config import PROG, Config
 from scenarios.iteration.iteration_scenario import (
     IterationScenario,

@@ -14,7 +14,8 @@ from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline
 from des.views.plan_views import views_of_result
 from des.views.prices import TrainingCost, cost_of, counted_prices
-from scenarios.frame.outputs import Columns, OutputChoice, PageTable, Repetition, Report
+from scenarios.frame.outputs import Columns, OutputChoice
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.iteration.iteration_scenario import IterationScenario
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import pandas as pd
 
 from agents.answer.sections import Section
 from des.base.flags import to_dict
-from scenarios.frame.outputs import Repetition, Report, write_outputs
+from scenarios.frame.outputs import write_outputs
+from scenarios.frame.report import Repetition, Report
 from scenarios.job_queue.metrics import METRICS
 from scenarios.job_queue.outputs import (
     cdf_figure,

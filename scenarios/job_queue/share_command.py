@@ -24,7 +24,7 @@ with lazy_imports(__name__):
     import pandas as pd
 
     from scenarios.frame import rows_report
-    from scenarios.frame.outputs import Report
+    from scenarios.frame.report import Report
     from scenarios.job_queue import share_errors
 
 PROG = "python -m scenarios.link_shares"

@@ -21,7 +21,7 @@ with lazy_imports(__name__):
     from agents.cluster import queue_batch
     from agents.ppo import ppo_config, trainer
     from scenarios.frame import outputs, rows_report
-    from scenarios.frame.outputs import Report
+    from scenarios.frame.report import Report
     from scenarios.job_queue import rl_comparison
     from scenarios.train import ppo_training
 

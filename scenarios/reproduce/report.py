@@ -16,7 +16,8 @@ from rich.table import Table
 
 from des.base.document import DOCUMENT
 from des.figures.figure import Figure
-from scenarios.frame.outputs import OutputChoice, PageTable, Repetition, Report, write_files
+from scenarios.frame.outputs import OutputChoice, write_files
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.iteration.iteration_tables import plain_console
 
 

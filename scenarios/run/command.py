@@ -22,7 +22,8 @@ from des.program.lowering import lower
 from des.training.training_history import IterationRow, TrainingHistory
 from des.training.training_run import run_training
 from des.world.domain import layer_times_text
-from scenarios.frame.outputs import OutputChoice, Report, repetition_of, require_no_run, write_files
+from scenarios.frame.outputs import OutputChoice, repetition_of, require_no_run, write_files
+from scenarios.frame.report import Report
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
 from scenarios.run.training_run_scenario import TrainingRunScenario, load_training_run

@@ -11,7 +11,7 @@ from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel, named_rows
 from des.plan.plan_texts import pipelines_text
 from des.views.plan_views import PlanViews, plan_views
-from scenarios.frame.outputs import Repetition, Report
+from scenarios.frame.report import Repetition, Report
 
 
 def decision_report(answer: BoundAnswer, repeat: Repetition) -> Report:

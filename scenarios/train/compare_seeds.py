@@ -16,7 +16,8 @@ from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.world_flags import ModelFlags, NetworkFlag
 from scenarios.frame.files import read_csv
-from scenarios.frame.outputs import OutputFlags, PageTable, Report, repetition_of, write_outputs
+from scenarios.frame.outputs import OutputFlags, repetition_of, write_outputs
+from scenarios.frame.report import PageTable, Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.run_lock import lock_folder
 

@@ -15,7 +15,8 @@ from des.base.flags import parse_given, quickened
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
-from scenarios.frame.outputs import OutputChoice, Repetition
+from scenarios.frame.outputs import OutputChoice
+from scenarios.frame.report import Repetition
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_config import (
     MEASURED_STEPS,

@@ -17,8 +17,9 @@ from des.views.chrome_trace import write_chrome_trace
 from des.views.plan_views import views_of_result
 from scenarios.frame.files import write_json
 from scenarios.frame.metrics_log import read_metrics
-from scenarios.frame.outputs import OutputChoice, Repetition, Report, write_outputs
+from scenarios.frame.outputs import OutputChoice, write_outputs
 from scenarios.frame.plots import comparison_bars, learning_curve
+from scenarios.frame.report import Repetition, Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
 from scenarios.frame.summary_table import summary_page_table, summary_table

@@ -25,7 +25,7 @@ from scenarios.train.update_loop import Training, run_updates
 with lazy_imports(__name__):
     import pandas as pd
 
-    from scenarios.frame.outputs import Report
+    from scenarios.frame.report import Report
 
 _COLUMNS = ("step", "mean_reward", "entropy", "explained_variance")
 

@@ -14,8 +14,8 @@ from des.figures.palette import BLUE, INK
 from des.figures.panels import Axis, Panel, named_rows
 from scenarios.frame.files import read_csv
 from scenarios.frame.metrics_log import read_metrics
-from scenarios.frame.outputs import PageTable, Repetition, Report
 from scenarios.frame.plots import seed_curves
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.train.outcome import POLICY
 from scenarios.train.sweep_grid import Trial, policy_figures

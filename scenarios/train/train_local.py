@@ -28,7 +28,7 @@ with lazy_imports(__name__):
     from agents.ppo import devices
     from des.base import console as base_console
     from scenarios.frame import rows_report
-    from scenarios.frame.outputs import Report
+    from scenarios.frame.report import Report
     from scenarios.train import local_evaluation
 
 

@@ -43,7 +43,7 @@ with lazy_imports(__name__):
     from agents.search import ideal_plans
     from des import Plan
     from scenarios.frame import rows_report, statistics
-    from scenarios.frame.outputs import Report
+    from scenarios.frame.report import Report
     from scenarios.train import sb3_policy
 
 PROG = f"{TRAIN} scheduling"

@@ -18,8 +18,9 @@ from agents.answer.sections import Section
 from des.base.command import UsageError
 from des.figures.web import web_spec
 from scenarios.frame.files import read_csv
-from scenarios.frame.outputs import OutputChoice, Repetition, Report, write_outputs
+from scenarios.frame.outputs import OutputChoice, write_outputs
 from scenarios.frame.plots import comparison_bars
+from scenarios.frame.report import Repetition, Report
 from scenarios.frame.report_page import render_report
 from scenarios.frame.statistics import summarise
 from scenarios.frame.summary_table import summary_page_table, summary_table

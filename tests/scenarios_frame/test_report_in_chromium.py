@@ -8,8 +8,8 @@ from strategies import plan, unit_workload, world
 from bench.browser import chromium
 from des import lower
 from des.views.plan_views import plan_views
-from scenarios.frame.outputs import Repetition, Report
 from scenarios.frame.plots import comparison_bars
+from scenarios.frame.report import Repetition, Report
 from scenarios.frame.report_page import render_report
 from scenarios.frame.statistics import summarise
 from scenarios.frame.summary_table import summary_page_table

@@ -11,7 +11,7 @@ from des.figures.figure import Figure
 from des.figures.marks import Line
 from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import Repetition
+from scenarios.frame.report import Repetition
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber, existing_cases, read_cases
 from scenarios.reproduce.command import COMMANDS
 from scenarios.reproduce.command import main as reproduce_main

@@ -16,8 +16,8 @@ from scipy.special import stdtrit
 from agents.hi_ppo.controls import CONTROLS
 from des.base.document import DOCUMENT
 from des.base.lazy import lazy_imports
-from scenarios.frame.outputs import PageTable, Repetition, Report
 from scenarios.frame.plots import interval_figure
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.frame.rows_report import group_values, groups_report
 from scenarios.frame.statistics import CONFIDENCE, MeanInterval, mean_and_interval
 from scenarios.study.ablations.variants import HI_PPO

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from des.views.plan_views import PlanViews
-from scenarios.frame.outputs import PageTable, Repetition, Report
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.study.compare.outputs import ComparisonSummary
 
 

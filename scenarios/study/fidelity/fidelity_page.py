@@ -10,7 +10,7 @@ from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
-from scenarios.frame.outputs import PageTable, Repetition, Report
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.study.fidelity.levels import DetailLevel, choices_kept
 
 

@@ -12,7 +12,7 @@ from des.figures.palette import INK, colour
 from des.figures.panels import Axis, Panel
 from des.plan.plan_texts import PERFECT_DEVICES, pipelines_text
 from des.views.plan_views import plan_views
-from scenarios.frame.outputs import PageTable, Repetition, Report
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.study.pareto.study import WorldFronts
 
 _COLUMNS = {

@@ -8,7 +8,7 @@ from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import BLUE, COLOURS
 from des.figures.panels import Axis, Panel
 from des.plan.plan_texts import PERFECT_DEVICES
-from scenarios.frame.outputs import PageTable, Repetition, Report
+from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.study.compare.bootstrap import LEAST_WORLDS
 from scenarios.study.robustness.curves import means_of, relative_times, replanning
 from scenarios.study.trained_plans import example_views

@@ -17,7 +17,8 @@ from des.figures.figure import Figure
 from des.plan.plan_texts import PERFECT_DEVICES
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_json
-from scenarios.frame.outputs import OutputChoice, Repetition, Report, write_outputs
+from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.report import Repetition, Report
 from scenarios.frame.run_folder import RunFolder, source_revision
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.targets import (

@@ -21,7 +21,8 @@ from des.compiled.simulate import simulate_compiled
 from des.dynamics import kind_of
 from des.views.plan_views import PlanViews
 from scenarios.frame.files import write_csv, write_json
-from scenarios.frame.outputs import OutputChoice, Repetition, Report, write_outputs
+from scenarios.frame.outputs import OutputChoice, write_outputs
+from scenarios.frame.report import Repetition, Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.targets.after_training import (
     SIZES,
