@@ -117,8 +117,7 @@ class Coordinator:
     def bound_for(self, trainer: Trainer) -> "Coordinator":
         """Return the coordinator that proposes, weighs and takes plans as a trainer runs them.
 
-        Policies do not see the stages into which GPUs divide a domain, so it searches in every
-        decision.
+        As policies do not see the stages of a domain's GPUs it searches in every decision.
         """
         proposer = BoundProposer(inner=self.proposer, trainer=trainer)
         planner = partial(planned_bound, trainer)

@@ -120,8 +120,9 @@ def test_what_is_kept_is_not_measured_again(copy):
     assert main(["--resume", "--out", str(copy)]) == 1  # it is missed
 
     after = json.loads((copy / "kpi.json").read_text())
-    row = after["columns"]["search_once"][-1]
+    row, below = after["columns"]["search_once"][-2:]
     assert (row["name"], row["value"]) == ("communication cost", 0.123456789012345678)
+    assert (below["name"], below["value"]) == ("communication below the even split", None)
     assert after["columns"]["search_h1"] == before["columns"]["search_h1"]
 
 
