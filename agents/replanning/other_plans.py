@@ -19,12 +19,12 @@ from des import Topology
 _FIRST_LASTING_S = 3600.0
 """Time that advantages last on average, before any were seen; an assumption. [s]"""
 
+_FIRST_AHEAD_S = 360.0
+"""Squares of shares times time that it counts as much as: 10 % for ten hours. [s]"""
+
 _LEARN_AFTER_S = 3600.0
 """Time after which advantages are compared with those of before: in a shorter one errors of
 measurements look like advantages that fade. [s]"""
-
-_FIRST_AHEAD_S = 360.0
-"""Squares of shares times time that it counts as much as: 10 % for ten hours. [s]"""
 
 _MOST_FADED = 0.95
 """Share of advantages that has faded after that time at most."""
@@ -52,6 +52,7 @@ class RememberedPlan:
     before_s: float | None = None
     lost_s: float = 0.0
 
+    @property
     def figures(self) -> dict[str, float | None]:
         """All but the plan."""
         return {"step_s": self.step_s, "before_s": self.before_s, "lost_s": self.lost_s}
@@ -83,6 +84,7 @@ class OtherPlans:
     unlearnt_s: float = 0.0
     _shared: SharedParts = field(default_factory=SharedParts, repr=False, compare=False)
 
+    @property
     def learnt(self) -> dict[str, float]:
         """Figures of advantages, by the names of their fields."""
         return {"ahead_s": self.ahead_s, "faded": self.faded, "unlearnt_s": self.unlearnt_s}
@@ -162,8 +164,9 @@ class OtherPlans:
 
         Notes
         -----
-        An hour ``h`` leaves ``exp(-rate h)`` of an advantage: on average ``1 - h (faded + known) /
-        (ahead_s + 360 s)``, with what makes it one in an hour before any were seen.
+        After an hour ``h`` the share ``f = h (faded + known) / (ahead_s + 360 s)`` has faded, at
+        most 0.95, where ``known`` is what makes the rate one an hour before anything was seen. The
+        rate is ``-ln(1 - f) / h``.
         """
         known = -_FIRST_AHEAD_S / _LEARN_AFTER_S * math.expm1(-_LEARN_AFTER_S / _FIRST_LASTING_S)
         lost = _LEARN_AFTER_S * (max(self.faded, 0.0) + known) / (self.ahead_s + _FIRST_AHEAD_S)

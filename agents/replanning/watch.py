@@ -119,9 +119,9 @@ class Watch:
             "world": self.world.plain(),
             "in_force": None if self.in_force is None else self._document(self.in_force),
             "others": [
-                {**one.figures(), "bound": self._document(one.bound)} for one in self.others.plans
+                {**one.figures, "bound": self._document(one.bound)} for one in self.others.plans
             ],
-            "learnt": self.others.learnt(),
+            "learnt": self.others.learnt,
             "time_s": self.time_s,
             "judged_s": self.judged_s,
             "searched": None if self.searched is None else self.searched.plain(),

@@ -1,5 +1,6 @@
 """Rules of autoscaling: fixed sizes, thresholds of load, and those of a whole cluster."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,16 +26,16 @@ class Static:
         return Decision(counts=memory, why="static"), memory
 
 
-class PoolRule:
+class PoolRule(ABC):
     """A rule that decides on each pool by itself, with a memory of each."""
 
     def first_of_pool(self) -> object:
         """Memory of a pool at the start."""
         return None
 
+    @abstractmethod
     def of_pool(self, view: View, name: str, memory: Any) -> tuple[int, object, str]:
         """Instances of a pool, its next memory, and why; empty: between ticks."""
-        raise NotImplementedError
 
     def first_memory(self, world: World) -> object:
         """Memories of all pools at the start."""

@@ -1,4 +1,4 @@
-"""Bytes that a policy saves against the even split if it is to, and the time that this costs."""
+"""Bytes saved against the even split under a weight of communication, and their price in time."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,7 +39,7 @@ def measure(
     worlds: list[SuiteWorld],
     even_of: Callable[[SuiteWorld, Topology], Communication | None],
 ) -> Target:
-    """Measure what first plans save if bytes count, by the weight that saves enough for least time.
+    """Measure what first plans save under the weight of communication that costs least time.
 
     Parameters
     ----------
