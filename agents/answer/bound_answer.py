@@ -10,6 +10,7 @@ from agents.answer.run_terms import RunTerms
 from agents.answer.sections import as_html, as_text
 from agents.answer.sureness import sureness_of
 from agents.answer.sureness_page import sureness_dict
+from agents.answer.transport_times import transport_dict, transport_times
 from agents.answer.whole_run import whole_run
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
@@ -60,6 +61,8 @@ class BoundAnswer(BoundFacts):
             }
         if self.sureness is not None:
             answer["sureness"] = sureness_dict(self.sureness)
+        if self.transport is not None:
+            answer["transport"] = transport_dict(self.transport)
         if self.run is not None:
             answer["whole_run"] = asdict(self.run) | {"total_s": self.run.total_s}
         document["answer"] = answer
@@ -151,6 +154,7 @@ def answer_bound(
             if searches and not is_alone
             else None
         ),
+        transport=transport_times(rows[0].bound),
         run=None if terms is None else whole_run(rows[0], terms),
     )
 

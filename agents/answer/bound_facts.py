@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.answer.sureness import Sureness
+from agents.answer.transport_times import TransportTimes
 from agents.answer.whole_run import WholeRun
 from agents.decision.bound_plan import BoundPlan
 from agents.replanning.move_cost import MoveCost
@@ -74,6 +75,8 @@ class BoundFacts:
         Quicker plans whose price in tokens is beyond what is published, the best of each kind.
     sureness
         Answers where one thing is otherwise; None where they were not asked for.
+    transport
+        Times over NCCL's sockets, or torch's gloo; None where nothing leaves a site.
     run
         The whole run under the plan; None where its tokens are not known.
     rows_of
@@ -90,6 +93,7 @@ class BoundFacts:
     notes: tuple[str, ...] = ()
     conditional: tuple[BoundRow, ...] = ()
     sureness: Sureness | None = None
+    transport: TransportTimes | None = None
     run: WholeRun | None = None
     rows_of: Mapping[Decider, tuple[BoundRow, ...]] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from agents.answer.bound_facts import BoundFacts
 from agents.answer.figures import duration, figure, gigabytes, percent
 from agents.answer.sections import Section
 from agents.answer.sureness_page import sureness_section
+from agents.answer.transport_times import transport_section
 from agents.answer.whole_run import whole_run_section
 from agents.decision.bound_plan import BoundPlan, server_counts
 from agents.decision.token_prices import SOURCE_OF_PRICES, changes_training
@@ -33,6 +34,8 @@ def bound_sections(answer: BoundFacts) -> tuple[Section, ...]:
     if answer.conditional:
         found.append(_conditional(answer))
     found.append(_bottleneck(answer.best))
+    if answer.transport is not None:
+        found.append(transport_section(answer.transport))
     if answer.sureness is not None:
         found.append(sureness_section(answer.sureness))
     if answer.others:

@@ -69,7 +69,7 @@ def quickest_bound(
         topology=topology, workload=workload, trainer=trainer, corrections=corrections
     )
     request = replace(binder.request, outer_modes=())
-    return search_bound(request).best.bound
+    return search_bound(request, is_best_alone=True).best.bound
 
 
 def _gathered(placement: Placement) -> Placement:

@@ -7,4 +7,5 @@ REFERENCE_TRAINER = Trainer(
     title="a trainer without limits",
     source="this project: every plan that des.Plan can say, with GPUs for each stage",
     chooses_ways=True,
+    uses_nccl=False,
 )

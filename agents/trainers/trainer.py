@@ -70,6 +70,8 @@ class Trainer:
     chooses_ways
         Whether trees between replicas, pipelines that share a domain, and compressed activations
         can be had.
+    uses_nccl
+        Whether its GPUs send to each other over NCCL; else torch's gloo.
     is_ideal
         A domain is one perfect device: a plan says nothing about its GPUs.
     """
@@ -97,6 +99,7 @@ class Trainer:
     pipeline_sharding: tuple[Sharding, ...] = ("none", "optimiser", "gradients", "parameters")
     recomputations: tuple[Recomputation, ...] = ("flash", "none", "selective", "full")
     chooses_ways: bool = False
+    uses_nccl: bool = True
     is_ideal: bool = False
 
     @property

@@ -17,6 +17,7 @@ from des.base.whole_folder import whole_folder
 with lazy_imports(__name__):
     from agents.decision import plan_document
     from agents.decision.bound_plan import BoundPlan
+    from agents.trainers import table as trainer_table
     from des.base import text_files
     from scenarios.launch import launch_files, launch_page
 
@@ -119,7 +120,8 @@ def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> str:
         nccl_steps_s=launch.nccl_steps_s,
         files=sorted(launch.files),
     )
-    nccl = "" if bound.trainer == "reference" else f"\n{launch_page.nccl_text(launch.nccl_steps_s)}"
+    is_over_nccl = trainer_table.trainer_named(bound.trainer).uses_nccl
+    nccl = f"\n{launch_page.nccl_text(launch.nccl_steps_s)}" if is_over_nccl else ""
     placeholders = "" if hosts else "; hosts are placeholders, <site>-<n>: give --hosts"
     return (
         f"written: {folder}, {len(launch.files)} files for {bound.trainer}: "

@@ -10,20 +10,13 @@ from pathlib import Path
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
+from agents.judge.nccl_sockets import NcclSettings, SiteBorder, nccl_steps_s, site_borders
 from agents.trainers.table import trainer_named
 from des import Plan, simulate
 from scenarios.iteration.launch_folder import HOSTS, PLAN, LaunchHost
 from scenarios.iteration.plan_file import LAUNCHES, FilePlan, file_plan, launch_plan
 from scenarios.launch.hosts import SiteHosts, hosts_of_sites
-from scenarios.launch.launch_page import (
-    DEFAULT_CHUNK_BYTES,
-    Launch,
-    LaunchPage,
-    NcclSettings,
-    SiteBorder,
-    nccl_step_s,
-    site_borders,
-)
+from scenarios.launch.launch_page import Launch, LaunchPage
 from scenarios.launch.trainer_files import megatron_files, reference_files, torchtitan_files
 
 _Writer = Callable[
@@ -66,10 +59,7 @@ def launch_files(bound: BoundPlan, hosts: Path | None = None) -> Launch:
         bound=bound,
         files=own,
         step_s=_step_s(read),
-        nccl_steps_s=(
-            nccl_step_s(bound, borders, DEFAULT_CHUNK_BYTES),
-            nccl_step_s(bound, borders, settings.chunk_bytes),
-        ),
+        nccl_steps_s=nccl_steps_s(bound),
         unsaid=tuple(_unsaid(bound.plan, read.scenario.plan)),
     )
     _require_equal_time(launch)

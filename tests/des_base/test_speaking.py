@@ -56,8 +56,8 @@ def test_the_first_silence_begins_with_the_process(speaker, monkeypatch):
 def test_a_service_that_waits_is_not_timed(speaker, monkeypatch):
     lines = Lines("serving: 0 s so far\n")
     monkeypatch.setattr(sys, "stderr", lines)
-    speaker.listen_to("serving")
     with speaker.resting():
+        speaker.listen_to("serving")
         threading.Event().wait(0.05)  # five silences
         assert lines.getvalue() == ""
 

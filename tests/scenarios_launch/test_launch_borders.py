@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from launch_cases import bound_of
 from plan_files import bound_case
 
+from agents.judge.nccl_sockets import NcclSettings, SiteBorder, nccl_step_s, site_borders
 from agents.judge.step_times import mean_step
 from des import Placement
-from scenarios.launch.launch_page import NcclSettings, SiteBorder, nccl_step_s, site_borders
 
 
 def border(**changes):
