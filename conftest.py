@@ -16,6 +16,7 @@ NEEDS = {
         "scenarios/explore/layout.py",
     ),
     "grpc": ("scenarios/cluster/rpc.py",),
+    "kubernetes": ("scenarios/k8s/api_server.py", "scenarios/k8s/kubeconfig.py"),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
         "agents/ppo/ray_crew.py",
@@ -31,6 +32,7 @@ NEEDS = {
         "agents/scheduling/sb3_vec_env.py",
         "scenarios/train/sb3_policy.py",
     ),
+    "urllib3": ("scenarios/k8s/api_server.py",),
 }
 
 collect_ignore = [path for extra, paths in NEEDS.items() if not find_spec(extra) for path in paths]

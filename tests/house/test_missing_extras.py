@@ -13,6 +13,7 @@ from des.base import extras
 from scenarios.cluster import scheduler_server
 from scenarios.explore import command as explore
 from scenarios.frame import outputs
+from scenarios.k8s import command as k8s
 
 PACKAGES = ("des", "agents", "calibration", "scenarios", "astra-sim")
 NAMED = re.compile(r"eastwest\[([a-z0-9-]+)\]")
@@ -38,6 +39,14 @@ def test_parquet_without_pyarrow_names_its_package():
 def test_a_redis_state_without_redis_names_its_extra():
     with pytest.raises(ValueError, match=r"pip install 'eastwest\[cluster-redis\]'"):
         scheduler_server.open_store("redis://localhost:6379/0")
+
+
+@pytest.mark.parametrize("words", [["--in-cluster"], ["--kubeconfig", "config"]])
+def test_an_agent_without_the_client_of_kubernetes_is_one_line(words, capsys):
+    assert k8s.main(["agent", "--simulate", "dgx-1-v100", *words]) == 2
+    error = capsys.readouterr().err
+    assert f"{words[0]} needs the extra [k8s]: pip install 'eastwest[k8s]'" in error
+    assert len(error.splitlines()) == 1
 
 
 _WITHOUT = """
