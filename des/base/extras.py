@@ -15,6 +15,7 @@ EXTRA_OF: Mapping[str, str] = {
     "ns3": "ns3",
     "ortools": "exact",
     "plotly": "explore",
+    "prometheus_client": "k8s",
     "pyarrow": "parquet",
     "pymoo": "exact",
     "ray": "ray",

@@ -54,7 +54,7 @@ class FileSource:
                 self.service.known_at_s = self.service.clock()
                 self._failure = ""
             except ValueError as error:
-                self.service.metrics.state_failures += 1
+                self.service.metrics.state_failures.inc()
                 if str(error) != self._failure:
                     LOG.warning("state: %s; the last one counts", error)
                     self._failure = str(error)
@@ -164,7 +164,7 @@ class _Feed:
         service = self.source.service
 
         def enter() -> None:
-            service.metrics.state_failures += 1
+            service.metrics.state_failures.inc()
             if reason != self._failure:
                 LOG.warning("%s: %s; the last state counts", self.path, reason)
                 self._failure = reason
