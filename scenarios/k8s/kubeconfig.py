@@ -84,13 +84,13 @@ def log_in(path: Path | None) -> Login:
     ValueError
         If the file is wrong, naming the field, no credentials are had, or this is no pod.
     """
-    configuration, until_s = Configuration(host=""), math.inf
-    configuration.retries = False
+    configuration, until_s = Configuration(host="", proxy="", retries=False), math.inf
+    content = None if path is None else read_yaml(path)
     try:
         if path is None:
             load_incluster_config(configuration)
         else:
-            until_s = _load_kubeconfig(path, read_yaml(path), configuration)
+            until_s = _load_kubeconfig(path, content, configuration)
         _require_use(configuration)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]  # which may hold secrets
@@ -106,8 +106,9 @@ def log_in(path: Path | None) -> Login:
 
 def _load_kubeconfig(path: Path, content: object, configuration: Configuration) -> float:
     """Load the current context; returns the time when its credentials expire."""
-    name = content.get("current-context") if isinstance(content, dict) else None
-    context = _named(content, "contexts", "context", name)
+    if not isinstance(content, dict):
+        raise ValueError("must be a mapping")
+    context = _named(content, "contexts", "context", content.get("current-context"))
     cluster = _named(content, "clusters", "cluster", context.get("cluster"))
     user = _named(content, "users", "user", context["user"]) if context.get("user") else {}
     for name in ("auth-provider", "username"):
@@ -118,18 +119,13 @@ def _load_kubeconfig(path: Path, content: object, configuration: Configuration) 
         user, until_s = _made(user["exec"], path.parent, cluster)
     elif "tokenFile" in user:
         user = {**user, "token": read_text(path.parent / str(user["tokenFile"])).strip()}
-    found = {
-        "current-context": "own",
-        "contexts": [{"name": "own", "context": {"cluster": "own", "user": "own"}}],
-        "clusters": [{"name": "own", "cluster": cluster}],
-        "users": [{"name": "own", "user": user}],
-    }
+    found = {**content, "users": [{"name": context.get("user"), "user": user}]}
     KubeConfigLoader(found, config_base_path=str(path.parent)).load_and_set(configuration)
     return until_s
 
 
-def _named(content: object, group: str, key: str, name: object) -> dict[str, Any]:
-    rows = content.get(group) if isinstance(content, dict) else ()
+def _named(content: Mapping[str, Any], group: str, key: str, name: object) -> dict[str, Any]:
+    rows = content.get(group)
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and row.get("name") == name and isinstance(row.get(key), dict):
             found: dict[str, Any] = row[key]
@@ -137,18 +133,29 @@ def _named(content: object, group: str, key: str, name: object) -> dict[str, Any
     raise ValueError(f"{group}: must have a {key} named {name!r}")
 
 
-def _made(
-    section: object, folder: Path, cluster: Mapping[str, Any]
-) -> tuple[dict[str, Any], float]:
+def _made(section: object, folder: Path, cluster: object) -> tuple[dict[str, Any], float]:
     """Fields of a user from the program of an ``exec`` section, and the time when they expire."""
     form = _Exec.model_validate(section)
-    spec: dict[str, Any] = {"interactive": False}
-    if form.provide_cluster_info:
-        spec["cluster"] = cluster
+    answer = _Answer.model_validate_json(_said(form, folder, cluster))
+    if answer.api_version != form.api_version:
+        raise ValueError(f"exec: {form.command}: apiVersion must be {form.api_version}")
+    status = answer.status
+    user = {"token": status.token or ""}
+    pair = {"certificate": status.client_certificate_data, "key": status.client_key_data}
+    for name, text in pair.items():
+        if text:
+            user[f"client-{name}-data"] = base64.b64encode(text.encode()).decode()
+    until = status.expiration_timestamp
+    return user, math.inf if until is None else until.timestamp()
+
+
+def _said(form: _Exec, folder: Path, cluster: object) -> bytes:
+    """Output of a program that makes credentials."""
+    spec = {"interactive": False} | ({"cluster": cluster} if form.provide_cluster_info else {})
     info = {"apiVersion": form.api_version, "kind": "ExecCredential", "spec": spec}
     variables = {row.name: row.value for row in form.env or ()}
     try:
-        done = subprocess.run(
+        return subprocess.run(
             [form.command, *(form.args or ())],
             cwd=folder,
             env={**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)},
@@ -156,7 +163,7 @@ def _made(
             capture_output=True,
             timeout=_TIMEOUT_S,
             check=True,
-        )
+        ).stdout
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode("utf-8", "replace").strip()[-_MOST_MESSAGE:]
         raise ValueError(f"exec: {form.command}: ended with {error.returncode}: {said}") from error
@@ -165,18 +172,6 @@ def _made(
     except OSError as error:
         reason = f"{error.strerror}; {form.install_hint}".rstrip("; ")
         raise ValueError(f"exec: command {form.command!r} cannot be run; {reason}") from error
-    answer = _Answer.model_validate_json(done.stdout)
-    if answer.api_version != form.api_version:
-        raise ValueError(f"exec: {form.command}: apiVersion must be {form.api_version}")
-    status = answer.status
-    pair = {"certificate": status.client_certificate_data, "key": status.client_key_data}
-    user = {
-        f"client-{name}-data": base64.b64encode(text.encode()).decode()
-        for name, text in pair.items()
-        if text
-    }
-    until = status.expiration_timestamp
-    return user | {"token": status.token or ""}, until.timestamp() if until else math.inf
 
 
 def _require_use(configuration: Configuration) -> None:

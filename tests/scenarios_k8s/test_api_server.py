@@ -164,7 +164,10 @@ def test_a_gang_that_was_bound_is_known_after_a_restart(watched, cluster):
 
 
 @pytest.mark.parametrize("refusal", [None, (409, {"message": "pod is already assigned"})])
-def test_bindings_are_posted(cluster, refusal, tmp_path):
+def test_bindings_are_posted(cluster, refusal, tmp_path, monkeypatch):
+    """To the API server itself, whatever proxy the environment names for other programs."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
     cluster.refusal = refusal
     decider = Decider(book=book_of([]))
     decider.remember(pod("p", 0), 0.0)
