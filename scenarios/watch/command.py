@@ -229,7 +229,6 @@ async def _watching(config: Config, watching: watcher.Watcher) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     every_s = config.seconds("every")
     server = http_server.HttpServer(handler=watching.metrics.answer)
-    sweeping = asyncio.create_task(server.sweep())
     listening = None if config.listen is None else await _listening(config.listen, server)
     watching.resume()
     while not ended.is_set():
@@ -240,7 +239,6 @@ async def _watching(config: Config, watching: watcher.Watcher) -> int:
             await asyncio.wait_for(ended.wait(), every_s)
         except TimeoutError:
             continue
-    sweeping.cancel()
     if listening is not None:
         listening.close()
     return 0
