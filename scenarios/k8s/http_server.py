@@ -109,7 +109,8 @@ class HttpServer:
             pass  # the client has left
         finally:
             self.connections.discard(reader)
-            writer.close()
+            writer.close()  # once what is written is sent, for which there is no more than a while
+            asyncio.get_running_loop().call_later(self.limits.request_s, writer.transport.abort)
 
     async def _converse(self, reader: RequestReader, writer: asyncio.StreamWriter) -> None:
         """Answer requests one after the other, as far as the client takes the answers."""
