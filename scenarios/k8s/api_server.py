@@ -22,6 +22,7 @@ with lazy_imports(__name__):
     from scenarios.k8s import kubeconfig
 
 _UNAUTHORIZED = 401
+_PAGE = 500
 _EARLY_S = 10.0
 _WATCH_S = 240
 _MOST_MESSAGE = 300
@@ -65,6 +66,24 @@ class ApiServer:
         """
         with self._answer("GET", path, query=query) as answer:
             return _object_of(answer.read())
+
+    def listed(self, path: str) -> tuple[list[dict[str, Any]], str]:
+        """List a collection in pages; returns its objects and its version.
+
+        Raises
+        ------
+        ApiError
+            If a page does not come.
+        """
+        items: list[dict[str, Any]] = []
+        query = {"limit": str(_PAGE)}
+        while True:
+            page = self.get(path, query)
+            metadata = page.get("metadata") or {}
+            items += [item for item in page.get("items") or () if isinstance(item, dict)]
+            if not metadata.get("continue"):
+                return items, str(metadata.get("resourceVersion", ""))
+            query["continue"] = str(metadata["continue"])
 
     def post(self, path: str, content: Mapping[str, Any]) -> str:
         """Post an object; returns the error, empty if there was none."""
