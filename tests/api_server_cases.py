@@ -91,7 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._list(parts.path, query)
 
     def _token(self) -> str:
-        return self.headers.get("Authorization", "").removeprefix("Bearer ")
+        kind, _, token = self.headers.get("Authorization", "").partition(" ")
+        return token if kind.lower() == "bearer" else ""
 
     def do_PATCH(self) -> None:
         content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -1,4 +1,4 @@
-"""Credentials of programs and files: used until they end or are refused; errors say why."""
+"""Credentials of programs, files and pods: used until they end or are refused."""
 
 import base64
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from api_server_cases import ApiCluster, api_of, api_server, kubeconfig
 from certificates import certificate_in
+from kubernetes.config import incluster_config
 
 from scenarios.k8s.api_server import ApiError, reach
 
@@ -169,3 +170,24 @@ def test_a_server_is_asked_that_the_authority_has_signed(cluster, tmp_path, trus
         pair = {"client-certificate": str(certificate), "client-key": str(other_key)}
         with pytest.raises(ValueError, match=r"config: API server: .*client-key cannot be used"):
             api_of(tmp_path, url, **pair)
+
+
+def test_a_pod_asks_by_its_service_account(cluster, tmp_path, monkeypatch):
+    """Over TLS, at the address of its environment; a token that was renewed is read again."""
+    key, certificate = certificate_in(tmp_path)
+    token = tmp_path / "token"
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(certificate))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    with api_server(cluster, tls) as url:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", url.rpartition(":")[2])
+        with pytest.raises(ValueError, match=r"--in-cluster: needs .*token file does not exist"):
+            reach(None, in_cluster=True, timeout_s=10.0)
+        for text in ("one", "two"):
+            token.write_text(text, "utf-8")
+            cluster.tokens = {text}
+            if text == "one":
+                api = reach(None, in_cluster=True, timeout_s=10.0)
+            assert api.get("/api/v1/nodes", {})["items"] == []
