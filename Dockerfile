@@ -7,6 +7,9 @@ ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 WORKDIR /opt/eastwest
 COPY . .
 RUN PIP_EXTRA_INDEX_URL=${TORCH_INDEX} python requirements/install.py .venv train.lock
+# Extender and node agent ask the API server by the client of Kubernetes.
+RUN .venv/bin/uv pip install --python .venv --no-build-isolation --constraints requirements/test.lock \
+    --excludes requirements/excluded.txt --editable '.[k8s]'
 # Compiled code and runs are the user's: mount a folder on /work to keep both.
 # User and group are numbers: of a name a kubelet cannot tell that it is not root.
 RUN groupadd --gid 10001 eastwest && useradd --uid 10001 --gid 10001 --create-home eastwest \

@@ -16,6 +16,7 @@ NEEDS = {
         "scenarios/explore/layout.py",
     ),
     "grpc": ("scenarios/cluster/rpc.py",),
+    "kubernetes": ("scenarios/k8s/api_server.py", "scenarios/k8s/kubeconfig.py"),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
         "agents/ppo/ray_crew.py",
@@ -25,12 +26,14 @@ NEEDS = {
     ),
     "mlflow": ("scenarios/train/mlflow_runs.py",),
     "networkx": ("des/devices/cluster.py", "des/engine/result.py", "des/world/topology.py"),
+    "prometheus_client": ("scenarios/k8s/metrics.py", "scenarios/watch/watcher.py"),
     "redis": ("scenarios/cluster/redis_store.py",),
     "stable_baselines3": (
         "agents/flat/sb3_vec_env.py",
         "agents/scheduling/sb3_vec_env.py",
         "scenarios/train/sb3_policy.py",
     ),
+    "urllib3": ("scenarios/k8s/api_server.py",),
 }
 
 collect_ignore = [path for extra, paths in NEEDS.items() if not find_spec(extra) for path in paths]

@@ -1,11 +1,15 @@
 """A small API server for tests: lists in pages, watches with bookmarks, Gone, bindings, tokens."""
 
 import json
+import ssl
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from scenarios.k8s.api_server import ApiServer, reach
 
 PAGE = 2
 
@@ -87,7 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._list(parts.path, query)
 
     def _token(self) -> str:
-        return self.headers.get("Authorization", "").removeprefix("Bearer ")
+        kind, _, token = self.headers.get("Authorization", "").partition(" ")
+        return token if kind.lower() == "bearer" else ""
 
     def do_PATCH(self) -> None:
         content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -152,15 +157,36 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def api_server(cluster: ApiCluster) -> Any:
+def api_server(cluster: ApiCluster, tls: ssl.SSLContext | None = None) -> Any:
     """Serve a cluster; gives the address."""
     handler = type("Handler", (_Handler,), {"cluster": cluster})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
     finally:
         cluster.set_up(False)
         server.shutdown()
         server.server_close()
+
+
+def kubeconfig(folder: Path, url: str, **user: object) -> Path:
+    """Kubeconfig of a server, with these fields of its user."""
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    (folder / "config").write_text(json.dumps(config), "utf-8")
+    return folder / "config"
+
+
+def api_of(folder: Path, url: str, timeout_s: float = 10.0, **user: object) -> ApiServer:
+    """Client of a server, by a kubeconfig that is written into a folder."""
+    found = reach(kubeconfig(folder, url, **user), in_cluster=False, timeout_s=timeout_s)
+    assert found is not None
+    return found

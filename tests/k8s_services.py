@@ -4,11 +4,12 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from agents.devices.k8s.decider import Decider
+from scenarios.k8s.http_parsing import HttpRequest, RequestReader
 from scenarios.k8s.http_server import HttpServer, ServerLimits
 from scenarios.k8s.service import ExtenderService
 
@@ -43,12 +44,8 @@ def running(service: ExtenderService, limits: ServerLimits | None = None) -> Ite
         handler=service.answer, limits=limits or ServerLimits(), refused=service.refused
     )
 
-    tasks: list[asyncio.Task[None]] = []
-
     async def begin() -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        tasks.append(loop.create_task(server.sweep()))
-        return await loop.create_server(server.connection, "127.0.0.1", 0)
+        return await asyncio.get_running_loop().create_server(server.connection, "127.0.0.1", 0)
 
     with loop_in_thread() as loop:
         listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(60.0)
@@ -56,8 +53,30 @@ def running(service: ExtenderService, limits: ServerLimits | None = None) -> Ite
             yield listening.sockets[0].getsockname()[1]
         finally:
             loop.call_soon_threadsafe(listening.close)
-            for each in tuple(server.connections):
-                loop.call_soon_threadsafe(each.is_late)
+
+
+def requests_in(pieces: Sequence[bytes]) -> list[HttpRequest]:
+    """Requests of a connection whose bytes come in pieces; of bodies of at most 100 bytes."""
+
+    async def play() -> list[HttpRequest]:
+        reader = RequestReader(fed=lambda: None)
+        reading = asyncio.create_task(_requests_of(reader))
+        for piece in pieces:
+            reader.feed_data(piece)
+            await asyncio.sleep(0)  # the reader takes it before the next one
+        reader.feed_eof()
+        return await reading
+
+    return asyncio.run(play())
+
+
+async def _requests_of(reader: RequestReader) -> list[HttpRequest]:
+    found = []
+    with suppress(asyncio.IncompleteReadError):
+        while True:
+            await reader.begun()
+            found.append(await reader.next_request(100, lambda *_: None, lambda: None))
+    return found
 
 
 def service_of(decider: Decider, **more: Any) -> ExtenderService:

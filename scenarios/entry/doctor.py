@@ -41,7 +41,7 @@ _EXTRAS = {  # extra: package whose version is shown, what it enables
     "explore": ("dash", "explore, and figures of reports that can be zoomed"),
     "ray": ("ray", "--ray: training and sweeps on a Ray cluster"),
     "ns3": ("ns3", "calibration and measurements by packets of ns-3"),
-    "k8s": ("kubernetes-validate", "schema checks of k8s manifests"),
+    "k8s": ("kubernetes", "Kubernetes: API servers, checks of manifests; metrics for Prometheus"),
     "hf": ("transformers", "models of Hugging Face beyond the built-in families"),
 }
 

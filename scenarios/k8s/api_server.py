@@ -1,22 +1,29 @@
-"""Client of the Kubernetes API, by its documented HTTP interface: reads, watches, posts, patches.
+"""Client of the Kubernetes API: reads, watches, posts and patches, as the API documents them.
 
 Source: Kubernetes, "API Concepts", documentation.
 """
 
-import http.client
-import json
-import ssl
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
 
+from des.base.extras import require_extra
+from des.base.lazy import lazy_imports
 from des.devices.k8s.wire import parse_wire
-from scenarios.k8s.exec_credentials import Credentials
-from scenarios.k8s.kubeconfig import ApiAccess, account_access, read_kubeconfig
+
+with lazy_imports(__name__):
+    import urllib3
+    from kubernetes import client, config
+
+    from scenarios.k8s import kubeconfig
 
 _UNAUTHORIZED = 401
+_PAGE = 500
+_EARLY_S = 10.0
 _WATCH_S = 240
 _MOST_MESSAGE = 300
 
@@ -35,17 +42,19 @@ class ApiServer:
 
     Attributes
     ----------
+    log_in
+        Gives a client with credentials: at the start, and where they expire or are refused.
     timeout_s
         Most time without an answer. [s]
     """
 
-    access: ApiAccess
+    log_in: Callable[[], "kubeconfig.Login"]
     timeout_s: float = 10.0
-    _tls: tuple[Credentials | None, ssl.SSLContext | None] = field(init=False)
+    _login: "kubeconfig.Login" = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        credentials = self.access.credentials()
-        self._tls = credentials, self.access.tls(credentials)
+        self._login = self.log_in()
 
     def get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         """Read an object.
@@ -55,13 +64,26 @@ class ApiServer:
         ApiError
             If it does not come.
         """
-        connection, response = self._begin("GET", f"{path}?{urlencode(query)}", self.timeout_s)
-        try:
-            return _object_of(response.read())
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, f"{path}: {error}") from error
-        finally:
-            connection.close()
+        with self._answer("GET", path, query=query) as answer:
+            return _object_of(answer.read())
+
+    def listed(self, path: str) -> tuple[list[dict[str, Any]], str]:
+        """List a collection in pages; returns its objects and its version.
+
+        Raises
+        ------
+        ApiError
+            If a page does not come.
+        """
+        items: list[dict[str, Any]] = []
+        query = {"limit": str(_PAGE)}
+        while True:
+            page = self.get(path, query)
+            metadata = page.get("metadata") or {}
+            items += [item for item in page.get("items") or () if isinstance(item, dict)]
+            if not metadata.get("continue"):
+                return items, str(metadata.get("resourceVersion", ""))
+            query["continue"] = str(metadata["continue"])
 
     def post(self, path: str, content: Mapping[str, Any]) -> str:
         """Post an object; returns the error, empty if there was none."""
@@ -73,15 +95,10 @@ class ApiServer:
 
     def _sent(self, method: str, path: str, content: Mapping[str, Any], kind: str) -> str:
         try:
-            connection, response = self._begin(method, path, self.timeout_s, content, kind)
+            with self._answer(method, path, content=content, kind=kind) as answer:
+                answer.read()
         except ApiError as error:
             return str(error) or "no answer of the API server"
-        try:
-            response.read()
-        except (OSError, http.client.HTTPException) as error:
-            return f"{path}: {error}"
-        finally:
-            connection.close()
         return ""
 
     def watch(self, path: str, version: str) -> Iterator[dict[str, Any]]:
@@ -98,74 +115,58 @@ class ApiServer:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_WATCH_S),
         }
-        limit_s = _WATCH_S + self.timeout_s
-        connection, response = self._begin("GET", f"{path}?{urlencode(query)}", limit_s)
-        try:
-            while line := response.readline():
+        with self._answer("GET", path, query=query, more_s=_WATCH_S) as answer:
+            for line in answer.response:
                 if line.strip():
                     yield _object_of(line)
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, f"{path}: {error}") from error
-        finally:
-            connection.close()
 
-    def _begin(
+    @contextmanager
+    def _answer(
         self,
         method: str,
-        target: str,
-        timeout_s: float,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
         content: Mapping[str, Any] | None = None,
-        content_type: str = "application/json",
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        kind: str = "application/json",
+        more_s: float = 0.0,
+    ) -> Iterator[Any]:
+        """Begin a request, and close its answer; credentials that are refused are renewed once."""
+        refused, url = None, f"{self._login.configuration.host}{path}"
         try:
-            credentials = self.access.credentials()
-            connection = self._connection(credentials, timeout_s)
-        except ValueError as error:
-            raise ApiError(0, str(error)) from error
-        headers = {"Accept": "application/json"}
-        if credentials is not None and credentials.token is not None:
-            headers["Authorization"] = f"Bearer {credentials.token}"
-        body = None if content is None else json.dumps(content).encode()
-        if body is not None:
-            headers["Content-Type"] = content_type
-        path = urlsplit(self.access.url).path
-        try:
-            connection.request(method, f"{path}{target}", body, headers)
-            response = connection.getresponse()
-            if response.status < 300:
-                return connection, response
-            text = response.read(100_000)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            connection.close()
-            raise ApiError(0, f"{self.access.url}: {error or type(error).__name__}") from error
-        connection.close()
-        if response.status == _UNAUTHORIZED and self.access.program is not None and credentials:
-            self.access.program.refuse(credentials)
-        raise ApiError(response.status, f"API server: {response.status} {_message_of(text)}")
+            while True:
+                login = self._valid_login(refused)
+                caller = client.ApiClient(login.configuration)  # with connections of its own
+                request = caller.param_serialize(
+                    method,
+                    path,
+                    query_params=query,
+                    header_params={"Accept": "application/json", "Content-Type": kind},
+                    body=content,
+                    auth_settings=["BearerToken"],
+                )
+                answer = caller.call_api(*request, _request_timeout=self.timeout_s + more_s)
+                with closing(answer.response):
+                    if answer.status < 300:
+                        yield answer
+                        return
+                    reason = f"API server: {answer.status} {_message_of(answer.read())}"
+                if answer.status != _UNAUTHORIZED or refused is not None:
+                    raise ApiError(answer.status, reason)
+                refused = login
+        except client.ApiException as error:
+            raise ApiError(0, f"{url}: {' '.join(str(error.reason).split())}") from error
+        except (OSError, ValueError, urllib3.exceptions.HTTPError, config.ConfigException) as error:
+            raise ApiError(0, f"{url}: {error or type(error).__name__}") from error
 
-    def _connection(
-        self, credentials: Credentials | None, timeout_s: float
-    ) -> http.client.HTTPConnection:
-        """Connection that shows the certificate of the credentials.
-
-        Raises
-        ------
-        ValueError
-            If it cannot be used.
-        """
-        if self._tls[0] != credentials:
-            self._tls = credentials, self.access.tls(credentials)
-        parts = urlsplit(self.access.url)
-        assert parts.hostname is not None
-        context = self._tls[1]
-        if context is None:
-            return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
-        return http.client.HTTPSConnection(
-            parts.hostname, parts.port, timeout=timeout_s, context=context
-        )
+    def _valid_login(self, refused: "kubeconfig.Login | None") -> "kubeconfig.Login":
+        with self._lock:
+            if self._login is refused or self._login.until_s < time.time() + _EARLY_S:
+                self._login = self.log_in()
+            return self._login
 
 
-def reach(kubeconfig: Path | None, in_cluster: bool, timeout_s: float) -> ApiServer | None:
+def reach(path: Path | None, in_cluster: bool, timeout_s: float) -> ApiServer | None:
     """API server of a kubeconfig, or of the pod that this runs in; None for neither.
 
     Raises
@@ -173,11 +174,10 @@ def reach(kubeconfig: Path | None, in_cluster: bool, timeout_s: float) -> ApiSer
     ValueError
         If the kubeconfig, a certificate or the service account cannot be used.
     """
-    if in_cluster:
-        return ApiServer(access=account_access(), timeout_s=timeout_s)
-    if kubeconfig is not None:
-        return ApiServer(access=read_kubeconfig(kubeconfig), timeout_s=timeout_s)
-    return None
+    if path is None and not in_cluster:
+        return None
+    require_extra("--in-cluster" if in_cluster else "--kubeconfig", "kubernetes")
+    return ApiServer(log_in=lambda: kubeconfig.log_in(path), timeout_s=timeout_s)
 
 
 def _object_of(text: bytes) -> dict[str, Any]:

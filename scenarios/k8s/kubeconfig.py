@@ -1,158 +1,127 @@
-"""Ways to an API server: from a kubeconfig, or from the service account of a pod."""
+"""Logins to an API server: by a kubeconfig, or by the service account of a pod.
+
+A program that the ``exec`` section of a kubeconfig names is run here: the client of Kubernetes
+sets it no limit of time, and goes on without credentials where it fails. Source: Kubernetes,
+"Authenticating", section "client-go credential plugins" (``client.authentication.k8s.io/v1``).
+"""
 
 import base64
-import binascii
+import json
+import math
 import os
 import ssl
-import tempfile
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from des.base.text_files import read_text, read_yaml
-from scenarios.k8s.exec_credentials import CredentialProgram, Credentials, read_program
+from kubernetes.client import Configuration
+from kubernetes.config import ConfigException, load_incluster_config
+from kubernetes.config.kube_config import KubeConfigLoader
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Folder where Kubernetes puts token and certificate of a pod's service account."""
+from des.base.text_files import read_text, read_yaml
+
+_TIMEOUT_S = 60.0
+_MOST_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiAccess:
-    """Address of an API server, and how to prove who asks.
+class Login:
+    """Address and credentials of a client, and the time when they expire. [s]"""
 
-    Attributes
-    ----------
-    authority, certificate, key
-        PEM texts: who signs for the server; certificate and key of the client.
-    token_file
-        File with the bearer token, read for each request, as it is renewed.
-    program
-        Program that prints token or certificate, in place of those.
-    """
+    configuration: Configuration
+    until_s: float = math.inf
 
-    url: str
-    authority: str | None = None
-    certificate: str | None = None
-    key: str | None = None
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+
+class _Variable(_Form):
+    name: str
+    value: str
+
+
+class _Exec(_Form, title="user.exec"):
+    api_version: Literal["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"]
+    command: str
+    args: list[str] | None = None
+    env: list[_Variable] | None = None
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: Literal["Never", "IfAvailable"] = "IfAvailable"
+
+
+class _Status(_Form):
     token: str | None = None
-    token_file: Path | None = None
-    program: CredentialProgram | None = None
-    is_verified: bool = True
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: AwareDatetime | None = None
 
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"API server: url must be http(s)://HOST[:PORT], got {self.url!r}")
-        if (self.certificate is None) != (self.key is None):
-            raise ValueError("API server: client certificate and key must be given together")
-
-    def credentials(self) -> Credentials | None:
-        """Token, certificate and key for a request now; None where there is no need of any.
-
-        Raises
-        ------
-        ValueError
-            If the token cannot be read, or the program fails.
-        """
-        if self.program is not None:
-            return self.program.current()
-        token = self.token
-        if self.token_file is not None:
-            token = read_text(self.token_file).strip()
-        if token is None and self.certificate is None:
-            return None
-        return Credentials(token=token, certificate=self.certificate, key=self.key)
-
-    def tls(self, credentials: Credentials | None) -> ssl.SSLContext | None:
-        """Context of TLS with the certificate of the client; None for plain HTTP.
-
-        Raises
-        ------
-        ValueError
-            If a certificate or key cannot be used.
-        """
-        if not self.url.startswith("https:"):
-            return None
-        try:
-            context = ssl.create_default_context(cadata=self.authority)
-            if not self.is_verified:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            if credentials is not None and credentials.certificate and credentials.key:
-                _load_pair(context, credentials.certificate, credentials.key)
-        except (ssl.SSLError, OSError) as error:
-            raise ValueError(f"API server: certificates cannot be used: {error}") from error
-        return context
+    @model_validator(mode="after")
+    def _prove_something(self) -> Self:
+        if bool(self.client_certificate_data) != bool(self.client_key_data):
+            raise ValueError("clientCertificateData and clientKeyData must be given together")
+        if not (self.token or self.client_key_data):
+            raise ValueError("must have a token, or a certificate and a key")
+        return self
 
 
-def _load_pair(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load certificate and key, which OpenSSL takes from a file alone."""
-    descriptor, name = tempfile.mkstemp(suffix=".pem")  # readable by this user alone
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{certificate}\n{key}\n")
-        context.load_cert_chain(name)
-    finally:
-        Path(name).unlink()
+class _Answer(_Form, title="answer of exec"):
+    api_version: str
+    status: _Status
 
 
-def account_access() -> ApiAccess:
-    """Access of the service account of the pod that this runs in.
+def log_in(path: Path | None) -> Login:
+    """Log in by the current context of a kubeconfig; None: by the service account of this pod.
 
     Raises
     ------
     ValueError
-        If this is no pod with a service account.
+        If the file is wrong, naming the field, no credentials are had, or this is no pod.
     """
-    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))
-    if not host or not port:
-        raise ValueError("--in-cluster: needs KUBERNETES_SERVICE_HOST and _PORT, as pods have them")
-    shown = f"[{host}]" if ":" in host else host
-    return ApiAccess(
-        url=f"https://{shown}:{port}",
-        authority=read_text(ACCOUNT / "ca.crt"),
-        token_file=ACCOUNT / "token",
-    )
-
-
-def read_kubeconfig(path: Path) -> ApiAccess:
-    """Access of the current context of a kubeconfig.
-
-    Raises
-    ------
-    ValueError
-        If the file is wrong, naming the field.
-    """
-    content = read_yaml(path)
+    configuration, until_s = Configuration(host="", proxy="", retries=False), math.inf
+    content = None if path is None else read_yaml(path)
     try:
-        if not isinstance(content, dict):
-            raise ValueError("must be a mapping")
-        context = _named(content, "contexts", "context", content.get("current-context"))
-        cluster = _named(content, "clusters", "cluster", context.get("cluster"))
-        user: Mapping[str, Any] = {}
-        if context.get("user"):
-            user = _named(content, "users", "user", context["user"])
-        for field in ("auth-provider", "username"):
-            if field in user:
-                raise ValueError(f"user: {field} is not supported; give a token or a certificate")
-        token_file = user.get("tokenFile")
-        section = user.get("exec")
-        if section is not None and not isinstance(section, dict):
-            raise ValueError(f"user: exec must be a mapping, got {type(section).__name__}")
-        return ApiAccess(
-            url=str(cluster.get("server", "")).rstrip("/"),
-            authority=_pem(path, cluster, "certificate-authority"),
-            certificate=_pem(path, user, "client-certificate"),
-            key=_pem(path, user, "client-key"),
-            token=user.get("token"),
-            token_file=None if token_file is None else path.parent / str(token_file),
-            program=None if section is None else read_program(section, path.parent, cluster),
-            is_verified=not cluster.get("insecure-skip-tls-verify", False),
-        )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        if path is None:
+            load_incluster_config(configuration)
+        else:
+            until_s = _load_kubeconfig(path, content, configuration)
+        _require_use(configuration)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]  # which may hold secrets
+        place = ".".join(map(str, (error.title, *fault["loc"])))
+        raise ValueError(f"{path}: {place}: {fault['msg']}") from error
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"{path}: a field has a value of another kind: {error}") from error
+    except (ConfigException, OSError, ValueError) as error:
+        needed = "--in-cluster: needs KUBERNETES_SERVICE_HOST, _PORT and a token, as pods have them"
+        raise ValueError(f"{path or needed}: {error}") from error
+    return Login(configuration=configuration, until_s=until_s)
+
+
+def _load_kubeconfig(path: Path, content: object, configuration: Configuration) -> float:
+    """Load the current context; returns the time when its credentials expire."""
+    if not isinstance(content, dict):
+        raise ValueError("must be a mapping")
+    context = _named(content, "contexts", "context", content.get("current-context"))
+    cluster = _named(content, "clusters", "cluster", context.get("cluster"))
+    user = _named(content, "users", "user", context["user"]) if context.get("user") else {}
+    for name in ("auth-provider", "username"):
+        if name in user:
+            raise ValueError(f"user: {name} is not supported; give a token or a certificate")
+    until_s = math.inf
+    if "exec" in user:
+        user, until_s = _made(user["exec"], path.parent, cluster)
+    elif "tokenFile" in user:
+        user = {**user, "token": read_text(path.parent / str(user["tokenFile"])).strip()}
+    found = {**content, "users": [{"name": context.get("user"), "user": user}]}
+    KubeConfigLoader(found, config_base_path=str(path.parent)).load_and_set(configuration)
+    return until_s
 
 
 def _named(content: Mapping[str, Any], group: str, key: str, name: object) -> dict[str, Any]:
@@ -164,13 +133,58 @@ def _named(content: Mapping[str, Any], group: str, key: str, name: object) -> di
     raise ValueError(f"{group}: must have a {key} named {name!r}")
 
 
-def _pem(path: Path, values: Mapping[str, Any], field: str) -> str | None:
-    """PEM text of a field: in the file in base64, or in a file of its own."""
-    data = values.get(f"{field}-data")
-    if data is not None:
-        try:
-            return base64.b64decode(str(data), validate=True).decode("ascii")
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"{field}-data must be PEM in base64") from error
-    name = values.get(field)
-    return None if name is None else read_text(path.parent / str(name))
+def _made(section: object, folder: Path, cluster: object) -> tuple[dict[str, Any], float]:
+    """Fields of a user from the program of an ``exec`` section, and the time when they expire."""
+    form = _Exec.model_validate(section)
+    answer = _Answer.model_validate_json(_said(form, folder, cluster))
+    if answer.api_version != form.api_version:
+        raise ValueError(f"exec: {form.command}: apiVersion must be {form.api_version}")
+    status = answer.status
+    user = {"token": status.token or ""}
+    pair = {"certificate": status.client_certificate_data, "key": status.client_key_data}
+    for name, text in pair.items():
+        if text:
+            user[f"client-{name}-data"] = base64.b64encode(text.encode()).decode()
+    until = status.expiration_timestamp
+    return user, math.inf if until is None else until.timestamp()
+
+
+def _said(form: _Exec, folder: Path, cluster: object) -> bytes:
+    """Output of a program that makes credentials."""
+    spec = {"interactive": False} | ({"cluster": cluster} if form.provide_cluster_info else {})
+    info = {"apiVersion": form.api_version, "kind": "ExecCredential", "spec": spec}
+    variables = {row.name: row.value for row in form.env or ()}
+    try:
+        return subprocess.run(
+            [form.command, *(form.args or ())],
+            cwd=folder,
+            env={**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+        ).stdout
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "replace").strip()[-_MOST_MESSAGE:]
+        raise ValueError(f"exec: {form.command}: ended with {error.returncode}: {said}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"exec: {form.command}: took longer than {_TIMEOUT_S:g} s") from error
+    except OSError as error:
+        reason = f"{error.strerror}; {form.install_hint}".rstrip("; ")
+        raise ValueError(f"exec: command {form.command!r} cannot be run; {reason}") from error
+
+
+def _require_use(configuration: Configuration) -> None:
+    """Refuse an address or certificates that cannot be used."""
+    parts = urlsplit(configuration.host)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        url = configuration.host
+        raise ValueError(f"cluster: server must be http(s)://HOST[:PORT], got {url!r}")
+    try:
+        if configuration.ssl_ca_cert or configuration.cert_file:
+            context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    except OSError as error:
+        names = "certificate-authority, client-certificate and client-key"
+        raise ValueError(f"API server: {names} cannot be used: {error}") from error

@@ -115,7 +115,7 @@ async def _serve(config: Config, service: ExtenderService) -> int:
         refused=service.refused,
         has_certificate=config.tls_cert is not None,
     )
-    tasks = [asyncio.create_task(server.sweep())]
+    tasks: list[asyncio.Task[None]] = []
     if api is not None:
         tasks.append(asyncio.create_task(follow_promises(service, _InThread(api.patch))))
     source: ApiSource | None = None

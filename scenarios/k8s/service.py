@@ -20,7 +20,7 @@ from agents.devices.k8s.verbs import (
 from des.devices.k8s.wire import parse_wire
 from scenarios.k8s.http_parsing import HttpRequest
 from scenarios.k8s.http_server import HttpResponse
-from scenarios.k8s.metrics import ServiceMetrics, gauges_text
+from scenarios.k8s.metrics import ServiceMetrics
 
 LOG = logging.getLogger("scenarios.k8s")
 PREFIX = "/scheduler"
@@ -128,10 +128,10 @@ class ExtenderService:
     def _done(self, path: str, content: Any, begin_s: float) -> HttpResponse:
         verb = path.removeprefix(f"{PREFIX}/")
         body = self._text(content)
-        self.metrics.count(verb, 200)
+        self.metrics.requests.labels(verb, 200).inc()
         if isinstance(content, dict) and content.get("Error"):
-            self.metrics.errors += 1
-        self.metrics.observe(verb, time.perf_counter() - begin_s)
+            self.metrics.errors.inc()
+        self.metrics.times_s.labels(verb).observe(time.perf_counter() - begin_s)
         return HttpResponse(
             status=200, body=body, headers=(("X-State-Age-Seconds", f"{self.age_s or 0.0:.3f}"),)
         )
@@ -163,7 +163,8 @@ class ExtenderService:
     def refused(self, status: int, reason: str, path: str = "") -> None:
         """Count and log a refusal."""
         is_known = path in VERBS or path == BIND
-        self.metrics.count(path.removeprefix(f"{PREFIX}/") if is_known else "other", status)
+        verb = path.removeprefix(f"{PREFIX}/") if is_known else "other"
+        self.metrics.requests.labels(verb, status).inc()
         shown = ascii(path)[1:-1][:100] or "before the path was known"
         LOG.warning("%d %s: %s", status, shown, ascii(reason)[1:-1])
 
@@ -182,10 +183,9 @@ class ExtenderService:
     def metrics_page(self) -> HttpResponse:
         """Metrics in Prometheus' text format."""
         self.decider.book.expire(self.clock())
-        text = self.metrics.text() + gauges_text(self.decider.book, self.age_s)
         return HttpResponse(
             status=200,
-            body=text.encode(),
+            body=self.metrics.text(self.decider.book, self.age_s),
             content_type="text/plain; version=0.0.4; charset=utf-8",
         )
 

@@ -1,114 +1,133 @@
 """Collections of the Kubernetes API, listed and watched until told to stop.
 
-A list is read in pages; a watch begins at its ``resourceVersion``, asks for bookmarks, and begins
-again where it ended. After ``410 Gone`` everything is listed again. Source: Kubernetes, "API
-Concepts", documentation.
+A watch begins at the version of a list, asks for bookmarks, and begins again where it ended. After
+``410 Gone`` everything is listed again. Source: Kubernetes, "API Concepts", documentation.
 """
 
+import asyncio
 import logging
 import threading
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from scenarios.k8s.api_server import ApiError, ApiServer
+from scenarios.k8s.service import ExtenderService
 
 LOG = logging.getLogger("scenarios.k8s")
 _FORBIDDEN, _NOT_FOUND, _GONE = 403, 404, 410
-_PAGE = 500
 _ABSENT_S = 60.0
 _BACKOFF_S = (0.2, 1.0, 2.0, 5.0, 10.0)
 
 
-class Sink(Protocol):
-    """Taker of a collection's objects; called from the thread of the watch."""
+@dataclass(slots=True, kw_only=True)
+class Feed:
+    """One collection: called from its thread, it hands everything to the loop.
 
-    def replace(self, items: list[dict[str, Any]], begun_s: float) -> None:
-        """Take all objects of a list that was begun at a time."""
-
-    def change(self, kind: str, item: dict[str, Any]) -> None:
-        """Take an event: ADDED, MODIFIED or DELETED."""
-
-    def contact(self) -> None:
-        """Take the news that nothing else has changed until now."""
-
-    def failed(self, reason: str) -> None:
-        """Take the reason why the API server does not answer."""
-
-    def now_s(self) -> float:
-        """Time of the taker's clock. [s]"""
-
-
-def list_collection(api: ApiServer, path: str) -> tuple[list[dict[str, Any]], str]:
-    """List a collection in pages; returns its objects and its version.
-
-    Raises
-    ------
-    ApiError
-        If a page does not come.
+    Attributes
+    ----------
+    replaced
+        Takes all objects of a list that was begun at a time.
+    changed
+        Takes an event, ADDED, MODIFIED or DELETED, and its object.
+    after
+        Is set where the collections are known that this one is entered into.
+    contacts_s
+        Times of the latest contact by path, of those that the state needs; None: the state is
+        known without this one, which the cluster may not have, or not let us read.
     """
-    items: list[dict[str, Any]] = []
-    query = {"limit": str(_PAGE)}
-    while True:
-        page = api.get(path, query)
-        metadata = page.get("metadata") or {}
-        items += [item for item in page.get("items") or () if isinstance(item, dict)]
-        if not metadata.get("continue"):
-            return items, str(metadata.get("resourceVersion", ""))
-        query["continue"] = str(metadata["continue"])
 
+    api: ApiServer
+    service: ExtenderService
+    stop: threading.Event
+    loop: asyncio.AbstractEventLoop
+    path: str
+    replaced: Callable[[list[dict[str, Any]], float], None]
+    changed: Callable[[str, Mapping[str, Any]], None]
+    after: threading.Event | None = None
+    contacts_s: dict[str, float] | None = None
+    is_listed: threading.Event = field(default_factory=threading.Event)
+    _version: str | None = None
+    _num_failures: int = 0
+    _failure: str = ""
+    _is_logged: bool = False
 
-def watch_collection(
-    api: ApiServer, path: str, sink: Sink, stop: threading.Event, *, may_be_absent: bool = False
-) -> None:
-    """List and watch a collection until told to stop; errors are passed to the sink, then retried.
+    def run(self) -> None:
+        """Follow the collection; errors are counted and logged, then it is tried again."""
+        while self.after is not None and not self.after.wait(0.05):
+            if self.stop.is_set():
+                return
+        while not self.stop.is_set():
+            try:
+                self._follow()
+            except ApiError as error:
+                self.stop.wait(self._pause_s(error))
 
-    A kind that may be absent, or not be read, is logged once and looked for once a minute.
-    """
-    version: str | None = None
-    failures, is_logged = 0, False
-    while not stop.is_set():
-        try:
-            if version is None:
-                begun_s = sink.now_s()
-                items, version = list_collection(api, path)
-                sink.replace(items, begun_s)
-            for event in api.watch(path, version):
-                if stop.is_set():
-                    return
-                version = _taken(event, sink)
-                failures = 0
-            sink.contact()
-            failures = 0
-        except ApiError as error:
-            if error.status == _GONE:
-                version = None
-                if failures == 0:
-                    failures = 1
-                    continue
-            if may_be_absent and error.status in {_FORBIDDEN, _NOT_FOUND}:
-                if not is_logged:
-                    LOG.info("%s: not there or not to be read (%s)", path, error)
-                version, is_logged = None, True
-                stop.wait(_ABSENT_S)
-                continue
-            sink.failed(str(error))
-            stop.wait(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
-            failures += 1
+    def _follow(self) -> None:
+        """List the collection if its version is not known, and watch it until the server ends."""
+        if self._version is None:
+            begun_s = self.service.clock()
+            items, self._version = self.api.listed(self.path)
+            self._enter(partial(self.replaced, items, begun_s))
+            self.is_listed.set()
+        for event in self.api.watch(self.path, self._version):
+            if self.stop.is_set():
+                return
+            self._take(event)
+            self._num_failures = 0
+        self._enter()
+        self._num_failures = 0
 
+    def _take(self, event: Mapping[str, Any]) -> None:
+        kind, item = event.get("type"), event.get("object")
+        if not isinstance(item, dict):
+            raise ApiError(0, "API server: an event must have an object")
+        if kind == "ERROR":
+            raise ApiError(int(item.get("code") or 0), f"watch ended: {item.get('message')}")
+        metadata = item.get("metadata")
+        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+        if not isinstance(version, str):
+            raise ApiError(0, "API server: an event must have a resourceVersion")
+        self._version = version
+        self._enter(None if kind == "BOOKMARK" else partial(self.changed, str(kind), item))
 
-def _taken(event: Mapping[str, Any], sink: Sink) -> str:
-    """Pass an event on; returns the version that it brings."""
-    kind, item = event.get("type"), event.get("object")
-    if not isinstance(item, dict):
-        raise ApiError(0, "API server: an event must have an object")
-    if kind == "ERROR":
-        raise ApiError(int(item.get("code") or 0), f"watch ended: {item.get('message')}")
-    metadata = item.get("metadata")
-    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    if not isinstance(version, str):
-        raise ApiError(0, "API server: an event must have a resourceVersion")
-    if kind == "BOOKMARK":
-        sink.contact()
-    else:
-        sink.change(str(kind), item)
-    return version
+    def _pause_s(self, error: ApiError) -> float:
+        """Time until it is tried again."""
+        if error.status == _GONE:
+            self._version = None
+            if self._num_failures == 0:
+                self._num_failures = 1
+                return 0.0
+        if self.contacts_s is None and error.status in {_FORBIDDEN, _NOT_FOUND}:
+            if not self._is_logged:
+                LOG.info("%s: not there or not to be read (%s)", self.path, error)
+            self._version, self._is_logged = None, True
+            return _ABSENT_S
+        self._in_loop(partial(self._fail, str(error)))
+        self._num_failures += 1
+        return _BACKOFF_S[min(self._num_failures, len(_BACKOFF_S)) - 1]
+
+    def _fail(self, reason: str) -> None:
+        """Count a failure, and log it once."""
+        self.service.metrics.state_failures.inc()
+        if reason != self._failure:
+            LOG.warning("%s: %s; the last state counts", self.path, reason)
+            self._failure = reason
+
+    def _enter(self, news: Callable[[], None] | None = None) -> None:
+        """Hand news over, or that there are none."""
+        self._in_loop(partial(self._know, news))
+
+    def _know(self, news: Callable[[], None] | None) -> None:
+        if news is not None:
+            news()
+        self._failure = ""
+        if self.contacts_s is not None:
+            self.contacts_s[self.path] = self.service.clock()
+            if len(self.contacts_s) == 2:
+                self.service.known_at_s = min(self.contacts_s.values())
+
+    def _in_loop(self, call: Callable[[], None]) -> None:
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(call)

@@ -18,6 +18,7 @@ from calibration.measurements.sites import Sites, read_sites
 from des.base.atomic_write import write_atomically
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command_given
+from des.base.extras import require_extra
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
 from des.base.quantities import DURATION_S, parse_quantity
@@ -228,7 +229,6 @@ async def _watching(config: Config, watching: watcher.Watcher) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     every_s = config.seconds("every")
     server = http_server.HttpServer(handler=watching.metrics.answer)
-    sweeping = asyncio.create_task(server.sweep())
     listening = None if config.listen is None else await _listening(config.listen, server)
     watching.resume()
     while not ended.is_set():
@@ -239,7 +239,6 @@ async def _watching(config: Config, watching: watcher.Watcher) -> int:
             await asyncio.wait_for(ended.wait(), every_s)
         except TimeoutError:
             continue
-    sweeping.cancel()
     if listening is not None:
         listening.close()
     return 0
@@ -247,6 +246,7 @@ async def _watching(config: Config, watching: watcher.Watcher) -> int:
 
 async def _listening(address: str, server: http_server.HttpServer) -> asyncio.Server:
     host, _, port = address.rpartition(":")
+    require_extra(f"{PROG}: --listen", "prometheus_client")
     try:
         if not host or not port.isdecimal():
             raise ValueError("must be HOST:PORT")

@@ -10,7 +10,6 @@ from agents.replanning.observed_world import WorldObservation
 from calibration.measurements.sites import Sites
 from des.devices.cluster_files.node_labels import LabelledNode, labelled_node
 from scenarios.k8s.api_server import ApiError, ApiServer
-from scenarios.k8s.watching import list_collection
 from scenarios.watch.folder_source import Arrivals, FolderSource
 from scenarios.watch.url_source import UrlSource
 
@@ -54,7 +53,7 @@ class NodeSource:
         """Return what is new in the other source, and the GPUs that sites have now."""
         found = self.beside.arrivals()
         try:
-            items, _ = list_collection(self.api, "/api/v1/nodes")
+            items, _ = self.api.listed("/api/v1/nodes")
             gpus = self._gpus(items)
         except (ApiError, ValueError) as error:
             return Arrivals(

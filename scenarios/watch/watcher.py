@@ -1,6 +1,7 @@
 """One round of a watch: read what has arrived, decide, keep the state, launch, run the hook."""
 
 import json
+import math
 import os
 import subprocess
 import time
@@ -14,11 +15,17 @@ from typing import Protocol
 from agents.decision.plan_document import write_document
 from agents.replanning.stay_or_move import short_time
 from agents.replanning.watch import WatchVerdict
+from des.base.lazy import lazy_imports
 from scenarios.k8s.http_parsing import HttpRequest
 from scenarios.k8s.http_server import HttpResponse
 from scenarios.launch.command import write_launch
 from scenarios.watch.folder_source import Arrivals
 from scenarios.watch.watch_state import WatchState, write_watch_state
+
+with lazy_imports(__name__):
+    from prometheus_client import core, exposition
+
+_OWN = "eastwest_watch"
 
 
 @dataclass(kw_only=True)
@@ -39,55 +46,41 @@ class WatchMetrics:
         self.latest, self.decision_s = verdict, time_s
         self.longest_s = max(self.longest_s, time_s)
 
-    def text(self) -> str:
-        """All metrics."""
-        lines = []
+    def collect(self) -> Iterator["core.Metric"]:
+        """Yield all metrics."""
         for name, about, label, counts in (
-            ("observations", "Observations", "kind", self.observations),
-            ("decisions", "Decisions", "action", self.decisions),
+            ("observations", "Observations since the watch began.", "kind", self.observations),
+            ("decisions", "Decisions since the watch began.", "action", self.decisions),
         ):
-            lines += _head(f"{name}_total", "counter", f"{about} since the watch began.")
-            lines += [
-                f'eastwest_watch_{name}_total{{{label}="{key}"}} {count}'
-                for key, count in sorted(counts.items())
-            ]
+            family = core.CounterMetricFamily(f"{_OWN}_{name}", about, labels=(label,))
+            for key, count in counts.items():
+                family.add_metric((key,), count)
+            yield family
+        about = "Lines and files that were wrong."
+        yield core.CounterMetricFamily(f"{_OWN}_problems", about, value=self.problems)
         latest = self.latest
         plan = None if latest is None else latest.plan
-        gauges = (
-            ("problems_total", "counter", "Lines and files that were wrong.", self.problems),
-            ("stale_links", "gauge", "Links without new measurements.", self.num_stale),
-            ("decision_seconds", "gauge", "Time of the latest decision.", self.decision_s),
-            ("longest_decision_seconds", "gauge", "Time of the longest one.", self.longest_s),
-            (
-                "last_decision_timestamp_seconds",
-                "gauge",
-                "Time of the latest observation decided on.",
-                "NaN" if latest is None else f"{latest.time_s:.3f}",
-            ),
-            (
-                "step_seconds",
-                "gauge",
-                "A step of the plan in force, as predicted.",
-                "NaN" if plan is None else f"{plan.step_s:.9g}",
-            ),
-        )
-        for name, kind, about, value in gauges:
-            lines += [*_head(name, kind, about), f"eastwest_watch_{name} {value}"]
-        return "".join(f"{line}\n" for line in lines)
+        seen_s = math.nan if latest is None else round(latest.time_s, 3)
+        step_s = math.nan if plan is None else plan.step_s
+        for name, about, value in (
+            ("stale_links", "Links without new measurements.", self.num_stale),
+            ("decision_seconds", "Time of the latest decision.", self.decision_s),
+            ("longest_decision_seconds", "Time of the longest one.", self.longest_s),
+            ("last_decision_timestamp_seconds", "Latest observation decided on.", seen_s),
+            ("step_seconds", "A step of the plan in force, as predicted.", step_s),
+        ):
+            yield core.GaugeMetricFamily(f"{_OWN}_{name}", about, value=value)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer ``/metrics`` and ``/healthz``."""
         if request.path == "/metrics" and request.method in ("GET", "HEAD"):
             kind = "text/plain; version=0.0.4; charset=utf-8"
-            return HttpResponse(status=200, body=self.text().encode(), content_type=kind)
+            return HttpResponse(
+                status=200, body=exposition.generate_latest(self), content_type=kind
+            )
         if request.path == "/healthz":
             return HttpResponse(status=200, body=b"ok\n", content_type="text/plain")
         return HttpResponse(status=404, body=b"/metrics or /healthz\n", content_type="text/plain")
-
-
-def _head(name: str, kind: str, about: str) -> list[str]:
-    full = f"eastwest_watch_{name}"
-    return [f"# HELP {full} {about}", f"# TYPE {full} {kind}"]
 
 
 _HOOK_TIMEOUT_S = 300.0

@@ -13,6 +13,7 @@ from des.base import extras
 from scenarios.cluster import scheduler_server
 from scenarios.explore import command as explore
 from scenarios.frame import outputs
+from scenarios.k8s import command as k8s
 
 PACKAGES = ("des", "agents", "calibration", "scenarios", "astra-sim")
 NAMED = re.compile(r"eastwest\[([a-z0-9-]+)\]")
@@ -38,6 +39,16 @@ def test_parquet_without_pyarrow_names_its_package():
 def test_a_redis_state_without_redis_names_its_extra():
     with pytest.raises(ValueError, match=r"pip install 'eastwest\[cluster-redis\]'"):
         scheduler_server.open_store("redis://localhost:6379/0")
+
+
+@pytest.mark.parametrize("words", [["--in-cluster"], ["--kubeconfig", "x"], ["--state", "x"]])
+def test_what_asks_or_answers_kubernetes_without_its_extra_is_one_line(words, capsys):
+    argv = ["extender"] if words[0] == "--state" else ["agent", "--simulate", "dgx-1-v100"]
+    assert k8s.main([*argv, *words]) == 2
+    error = capsys.readouterr().err
+    owner = "extender" if words[0] == "--state" else words[0]
+    assert f"{owner} needs the extra [k8s]: pip install 'eastwest[k8s]'" in error
+    assert len(error.splitlines()) == 1
 
 
 _WITHOUT = """

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from api_server_cases import ApiCluster, api_server
+from api_server_cases import ApiCluster, api_of, api_server
 
 pytest.importorskip("dash", reason='no dash; pip install "eastwest[explore]"')
 
@@ -26,9 +26,7 @@ from scenarios.cluster.messages import RankOrder
 from scenarios.cluster.rank_process import RankProcess
 from scenarios.explore.app import Explorer, explorer_app
 from scenarios.explore.calls import TimeLimit
-from scenarios.k8s.api_server import ApiServer
 from scenarios.k8s.http_server import HttpServer
-from scenarios.k8s.kubeconfig import ApiAccess
 from scenarios.watch.watcher import WatchMetrics
 
 SEED = os.environ.get("SEED", "0")
@@ -119,7 +117,7 @@ async def lease_answers(count: int, seed: str, folder: Path) -> Counter[str]:
     return counts
 
 
-def agent_answers(count: int, seed: str) -> Counter[str]:
+def agent_answers(count: int, seed: str, folder: Path) -> Counter[str]:
     """Errors of the agent's patches where an API server refuses them by changed documents."""
     cluster, counts = ApiCluster(), Counter[str]()
     good = {
@@ -130,7 +128,7 @@ def agent_answers(count: int, seed: str) -> Counter[str]:
         "details": {},
     }
     with api_server(cluster) as url:
-        api = ApiServer(access=ApiAccess(url=url))
+        api = api_of(folder, url)
         for number in range(count):
             rng = random.Random(f"agent {seed} {number}")
             content = changed(good, rng)
@@ -153,7 +151,7 @@ def answers_of(service: str, count: int, seed: str, folder: Path) -> Counter[str
     elif service == "node":
         counts = asyncio.run(lease_answers(count, seed, folder))
     else:
-        counts = agent_answers(count, seed)
+        counts = agent_answers(count, seed, folder)
     assert counts.total() == count
     return counts
 

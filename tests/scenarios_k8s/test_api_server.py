@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from api_server_cases import ApiCluster, api_server
+from api_server_cases import ApiCluster, api_of, api_server, kubeconfig
 from k8s_cases import PREFIX, args, book_of, pod
 from k8s_services import loop_in_thread
 from processes import wait_until
@@ -14,8 +14,7 @@ from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.verbs import Binding, begin_binding, filter_answer
 from des.devices.k8s.node_text import server_annotation
 from des.devices.presets import simulated
-from scenarios.k8s.api_server import ApiServer
-from scenarios.k8s.kubeconfig import ApiAccess, read_kubeconfig
+from scenarios.k8s.kubeconfig import log_in
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.sources import ApiSource
 
@@ -50,12 +49,11 @@ def cluster():
 
 
 @pytest.fixture
-def watched(cluster):
+def watched(cluster, tmp_path):
     """Service that watches the cluster."""
     service = ExtenderService(decider=Decider(book=book_of([])))
     with api_server(cluster) as url, loop_in_thread() as loop:
-        api = ApiServer(access=ApiAccess(url=url))
-        source = ApiSource(api=api, service=service)
+        source = ApiSource(api=api_of(tmp_path, url), service=service)
         source.begin(loop)
         assert wait_until(lambda: service.known_at_s is not None)
         yield service
@@ -64,6 +62,11 @@ def watched(cluster):
 
 def in_book(service: ExtenderService, uid: str) -> bool:
     return uid in service.decider.book.grants
+
+
+def failures(service: ExtenderService) -> float:
+    name = "eastwest_extender_state_failures_total"
+    return service.metrics.registry.get_sample_value(name)
 
 
 def test_nodes_and_pods_are_listed(watched, cluster):
@@ -119,7 +122,7 @@ def test_after_gone_everything_is_listed_again(watched, cluster):
 def test_an_outage_leaves_the_last_state_and_its_age_grows(watched, cluster):
     assert wait_until(lambda: in_book(watched, "old"))
     cluster.set_up(False)
-    assert wait_until(lambda: watched.metrics.state_failures > 0)
+    assert wait_until(lambda: failures(watched) > 0)
 
     assert in_book(watched, "old")
     assert wait_until(lambda: (watched.age_s or 0.0) > 0.05)
@@ -161,7 +164,10 @@ def test_a_gang_that_was_bound_is_known_after_a_restart(watched, cluster):
 
 
 @pytest.mark.parametrize("refusal", [None, (409, {"message": "pod is already assigned"})])
-def test_bindings_are_posted(cluster, refusal):
+def test_bindings_are_posted(cluster, refusal, tmp_path, monkeypatch):
+    """To the API server itself, whatever proxy the environment names for other programs."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
     cluster.refusal = refusal
     decider = Decider(book=book_of([]))
     decider.remember(pod("p", 0), 0.0)
@@ -170,8 +176,7 @@ def test_bindings_are_posted(cluster, refusal):
     )
     assert isinstance(binding, Binding)
     with api_server(cluster) as url:
-        api = ApiServer(access=ApiAccess(url=url, token="secret"))
-        error = api.post(binding.path, binding.object_to_post())
+        error = api_of(tmp_path, url, token="secret").post(binding.path, binding.object_to_post())
 
     ((path, content),) = cluster.posted
     assert path == "/api/v1/namespaces/ml/pods/p%2Fq/binding"
@@ -179,60 +184,46 @@ def test_bindings_are_posted(cluster, refusal):
     assert ("already assigned" in error) == (refusal is not None)
 
 
-def test_an_api_server_that_is_away_is_an_error_of_the_binding():
-    api = ApiServer(access=ApiAccess(url="http://127.0.0.1:9"), timeout_s=5.0)
+def test_an_api_server_that_is_away_is_an_error_of_the_binding(tmp_path):
+    api = api_of(tmp_path, "http://127.0.0.1:9", timeout_s=5.0)
 
     assert "127.0.0.1:9" in api.post("/api/v1/x", {})
-
-
-CONFIG = {
-    "current-context": "c",
-    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-    "clusters": [{"name": "k", "cluster": {"server": "http://127.0.0.1:1/"}}],
-    "users": [{"name": "u", "user": {"token": "t"}}],
-}
-
-
-def test_a_kubeconfig_is_read(tmp_path):
-    path = tmp_path / "config"
-    path.write_text(json.dumps(CONFIG), "utf-8")
-
-    access = read_kubeconfig(path)
-
-    assert access.url == "http://127.0.0.1:1"
-    assert access.credentials().token == "t"
-    assert access.tls(access.credentials()) is None
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         ({"current-context": "x"}, "contexts: must have a context named 'x'"),
-        ({"users": [{"name": "u", "user": {"exec": 1}}]}, "user: exec must be a mapping"),
+        ({"users": []}, "users: must have a user named 'u'"),
+        ({"users": [{"name": "u", "user": {"exec": 1}}]}, "user.exec: .*valid dictionary"),
         ({"users": [{"name": "u", "user": {"username": "x"}}]}, "user: username is not supported"),
-        ({"clusters": [{"name": "k", "cluster": {}}]}, "url must be http"),
+        ({"clusters": [{"name": "k", "cluster": {}}]}, "cluster: server must be http"),
         (
-            {"users": [{"name": "u", "user": {"client-certificate-data": "*"}}]},
-            "client-certificate-data must be PEM in base64",
+            {"clusters": [{"name": "k", "cluster": {"server": 5}}]},
+            "a field has a value of another kind",
         ),
+        ({"clusters": [{"name": "k", "cluster": {"server": "ftp://a"}}]}, "server must be http"),
+        ({"clusters": 5}, "clusters: must have a cluster named 'k'"),
+        ({"users": [{"name": "u", "user": {"client-certificate-data": "*"}}]}, "cannot be used"),
+        ({"users": [{"name": "u", "user": {"tokenFile": "none"}}]}, "none: cannot be read"),
     ],
 )
 def test_a_wrong_kubeconfig_is_refused(change, match, tmp_path):
-    path = tmp_path / "config"
-    path.write_text(json.dumps(CONFIG | change), "utf-8")
+    path = kubeconfig(tmp_path, "https://127.0.0.1:1/", token="t")
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
 
-    with pytest.raises(ValueError, match=match):
-        read_kubeconfig(path)
+    with pytest.raises(ValueError, match=f"config: .*{match}"):
+        log_in(path)
 
 
-def test_answers_wait_for_the_first_lists(cluster):
+def test_answers_wait_for_the_first_lists(cluster, tmp_path):
     """Between the start and the first list there is no state."""
     service = ExtenderService(decider=Decider(book=book_of([])))
     with loop_in_thread() as loop:
-        api = ApiServer(access=ApiAccess(url="http://127.0.0.1:9"), timeout_s=0.2)
+        api = api_of(tmp_path, "http://127.0.0.1:9", timeout_s=0.2)
         source = ApiSource(api=api, service=service)
         source.begin(loop)
-        assert wait_until(lambda: service.metrics.state_failures > 0)
+        assert wait_until(lambda: failures(service) > 0)
         source.stop.set()
         done = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)
         done.result(60.0)

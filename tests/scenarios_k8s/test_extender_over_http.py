@@ -22,6 +22,7 @@ from k8s_cases import (
     whole_nodes,
 )
 from k8s_services import client, running, service_of
+from prometheus_client.parser import text_string_to_metric_families
 
 from agents.devices.k8s.decider import Decider
 from scenarios.k8s.http_parsing import HttpRequest
@@ -184,14 +185,25 @@ def test_metrics_count_requests_and_show_pods(service):
     answer(service, "nothing", b"{}")
     text = service.metrics_page().body.decode()
 
-    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert int(lines['eastwest_extender_requests_total{verb="prioritize",code="200"}']) >= 1
-    assert int(lines['eastwest_extender_requests_total{verb="other",code="404"}']) >= 1
-    count = 'eastwest_extender_request_seconds_count{verb="prioritize"}'
-    infinite = 'eastwest_extender_request_seconds_bucket{verb="prioritize",le="+Inf"}'
-    assert lines[count] == lines[infinite]
-    assert lines['eastwest_pod_numa_nodes{namespace="ml",pod="held",node="a"}'] == "2"
-    time_s = lines['eastwest_pod_all_reduce_seconds{namespace="ml",pod="held",node="a"}']
-    assert float(time_s) > 0.0
-    assert re.fullmatch(r"\d+\.\d+", lines["eastwest_extender_state_age_seconds"])
+    found = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+    def value(name: str, **labels: str) -> float:
+        return found[f"eastwest_{name}", tuple(sorted(labels.items()))]
+
+    assert value("extender_requests_total", verb="prioritize", code="200") >= 1
+    assert value("extender_requests_total", verb="other", code="404") >= 1
+    times, of_pod = "extender_request_seconds", {"namespace": "ml", "pod": "held", "node": "a"}
+    count = value(f"{times}_count", verb="prioritize")
+    assert 1 <= count == value(f"{times}_bucket", verb="prioritize", le="+Inf")
+    assert value(f"{times}_sum", verb="prioritize") > 0.0
+    assert value("pod_numa_nodes", **of_pod) == 2
+    assert value("pod_all_reduce_seconds", **of_pod) > 0.0
+    assert value("extender_state_age_seconds") >= 0.0
+    assert value("extender_nodes") == 2
+    assert value("extender_gpus_free") == 14
+    assert not [name for name, _ in found if name.endswith("_created")]
     assert all(re.match(r"# (HELP|TYPE) ", line) for line in text.splitlines() if line[0] == "#")

@@ -1,7 +1,6 @@
 """Manifests in a cluster that has nothing yet: who runs as whom, and what it has to serve first."""
 
 import io
-import json
 import re
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from api_server_cases import ApiCluster, api_server
+from api_server_cases import ApiCluster, api_server, kubeconfig
 from command_output import assert_refused
 
 from scenarios.k8s.command import main
@@ -52,14 +51,7 @@ def fresh(tmp_path: Path, documents: list[dict], without: set[str] = frozenset()
         if each["kind"] not in without:
             served["resources"].append({"kind": each["kind"]})
     with api_server(cluster) as url:
-        config = {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "k"}}],
-            "clusters": [{"name": "k", "cluster": {"server": url}}],
-        }
-        path = tmp_path / "config"
-        path.write_text(json.dumps(config), "utf-8")
-        yield cluster, ["--check", "--kubeconfig", str(path)]
+        yield cluster, ["--check", "--kubeconfig", str(kubeconfig(tmp_path, url))]
 
 
 @pytest.mark.attack

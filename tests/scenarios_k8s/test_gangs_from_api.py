@@ -1,7 +1,7 @@
 """Gangs as the API server tells them: sizes from objects, siblings that wait, restarts."""
 
 import pytest
-from api_server_cases import ApiCluster, api_server
+from api_server_cases import ApiCluster, api_of, api_server
 from k8s_cases import PREFIX, args, bind_args, book_of, pod
 from k8s_services import loop_in_thread
 from processes import wait_until
@@ -10,8 +10,6 @@ from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.verbs import Binding, begin_binding, filter_answer
 from des.devices.k8s.node_text import server_annotation
 from des.devices.presets import simulated
-from scenarios.k8s.api_server import ApiServer
-from scenarios.k8s.kubeconfig import ApiAccess
 from scenarios.k8s.service import ExtenderService
 from scenarios.k8s.sources import ApiSource
 
@@ -45,11 +43,11 @@ def cluster():
 
 
 @pytest.fixture
-def decider(cluster):
+def decider(cluster, tmp_path):
     """Extender's decisions, whose state follows the cluster."""
     service = ExtenderService(decider=Decider(book=book_of([])))
     with api_server(cluster) as url, loop_in_thread() as loop:
-        source = ApiSource(api=ApiServer(access=ApiAccess(url=url)), service=service)
+        source = ApiSource(api=api_of(tmp_path, url), service=service)
         source.begin(loop)
         assert wait_until(lambda: service.known_at_s is not None)
         yield service.decider

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -9,13 +10,13 @@ from foreign_pages import HOSTS, foreign_headers
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_cases import args, book_of, pod, whole_nodes
-from k8s_services import service_of
+from k8s_services import requests_in, service_of
 
 from agents.devices.k8s.decider import Decider
 from des.base.command import UsageError
 from scenarios.frame.http_door import foreign_request, is_loopback
 from scenarios.k8s.extender_config import Config
-from scenarios.k8s.http_parsing import BadRequestError, HttpRequest, RequestParser
+from scenarios.k8s.http_parsing import BadRequestError, HttpRequest
 from scenarios.k8s.http_server import HttpResponse, HttpServer, ServerLimits
 
 pytestmark = pytest.mark.attack
@@ -56,20 +57,16 @@ def hiding_requests(draw) -> bytes:
     return text_of(lines, ends, framing)
 
 
-def requests_in(text: bytes, cuts) -> list[HttpRequest]:
-    parser, found = RequestParser(most_body_bytes=100), []
-    for first, last in pairwise([0, *sorted(cut % len(text) for cut in cuts), len(text)]):
-        parser.feed(text[first:last])
-        while (request := parser.next_request()) is not None:
-            found.append(request)
-    return found
+def cut(text: bytes, cuts: Sequence[int]) -> list[bytes]:
+    ends = [0, *sorted(each % len(text) for each in cuts), len(text)]
+    return [text[first:last] for first, last in pairwise(ends)]
 
 
 @pytest.mark.parametrize("framing", BODIES)
 @given(cuts=st.lists(st.integers(0, 200), max_size=6))
 def test_a_request_of_one_meaning_is_read_however_it_is_cut(framing, cuts):
     lines = [*LINES, framing, b""]
-    (found,) = requests_in(text_of(lines, [b"\r\n"] * len(lines), framing), cuts)
+    (found,) = requests_in(cut(text_of(lines, [b"\r\n"] * len(lines), framing), cuts))
 
     assert (found.path, found.body) == ("/scheduler/bind", b"a\nb")
 
@@ -77,7 +74,7 @@ def test_a_request_of_one_meaning_is_read_however_it_is_cut(framing, cuts):
 @given(text=hiding_requests(), cuts=st.lists(st.integers(0, 200), max_size=6))
 def test_a_request_of_two_meanings_is_refused_however_it_is_cut(text, cuts):
     with pytest.raises(BadRequestError):
-        requests_in(text, cuts)
+        requests_in(cut(text, cuts))
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +181,24 @@ def test_answers_that_are_not_taken_are_not_made(size):
 
     asyncio.run(play())
     assert 0 < sum(made) < 32 * 2**20
+
+
+def test_a_client_that_takes_no_answer_is_left_in_time():
+    whole = HttpResponse(status=200, body=bytes(2**24))
+    server = HttpServer(handler=lambda _: whole, limits=ServerLimits(request_s=0.05))
+
+    async def play() -> None:
+        listener, port = await listening(server)
+        async with listener:
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**10)
+            writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            while not server.connections:
+                await asyncio.sleep(0)
+            while server.connections:
+                await asyncio.sleep(0.01)
+            writer.transport.abort()
+
+    asyncio.run(asyncio.wait_for(play(), 600.0))
 
 
 @given(address=st.ip_addresses().map(str) | HOSTS)

@@ -12,12 +12,12 @@ from command_output import assert_refused
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_cases import book_of
-from k8s_services import client, running, service_of
+from k8s_services import client, requests_in, running, service_of
 from processes import python
 
 from agents.devices.k8s.decider import Decider
 from scenarios.k8s.command import main
-from scenarios.k8s.http_parsing import MOST_HEAD_BYTES, BadRequestError, RequestParser
+from scenarios.k8s.http_parsing import MOST_HEAD_BYTES, BadRequestError
 from scenarios.k8s.http_server import ServerLimits
 
 POST = (
@@ -29,19 +29,9 @@ CALLS = (
     + b"Content-Length: 5\r\n\r\nfirst"
     + (
         POST + b"Transfer-Encoding: chunked\r\n\r\n3;x=y\r\nsec\r\n3\r\nond\r\n0\r\nT: x\r\n\r\n"
-        b"GET /healthz HTTP/1.0\r\n\r\n"
+        b"\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n"
     )
 )
-
-
-def requests_in(pieces: list[bytes]) -> list[tuple[str, str, bytes, bool]]:
-    parser = RequestParser(most_body_bytes=100)
-    found = []
-    for piece in pieces:
-        parser.feed(piece)
-        while (request := parser.next_request()) is not None:
-            found.append((request.method, request.path, request.body, request.keep_alive))
-    return found
 
 
 @given(cuts=st.lists(st.integers(0, len(CALLS)), max_size=8).map(sorted))
@@ -49,7 +39,8 @@ def test_requests_are_read_however_they_are_cut(cuts):
     ends = [0, *cuts, len(CALLS)]
     pieces = [CALLS[first:last] for first, last in pairwise(ends)]
 
-    assert requests_in(pieces) == [
+    found = [(one.method, one.path, one.body, one.keep_alive) for one in requests_in(pieces)]
+    assert found == [
         ("POST", "/scheduler/filter", b"first", True),
         ("POST", "/scheduler/filter", b"second", True),
         ("GET", "/healthz", b"", False),
@@ -69,8 +60,8 @@ def test_requests_are_read_however_they_are_cut(cuts):
         (POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         (POST + b"Transfer-Encoding: gzip\r\n\r\n", 400),
         (POST + b"Transfer-Encoding: chunked\r\n\r\nx\r\n", 400),
-        (POST + b"Transfer-Encoding: chunked\r\n\r\n65\r\n" + b"x" * 0x65, 413),
-        (POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc", 400),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n65\r\n" + b"x" * 0x65 + b"\r\n", 413),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n", 400),
         (b"x" * (MOST_HEAD_BYTES + 1), 431),
     ],
     ids=lambda value: str(value)[-40:],
@@ -80,6 +71,11 @@ def test_requests_that_cannot_be_read_are_refused(text, status):
         requests_in([text])
 
     assert refused.value.status == status
+
+
+@pytest.mark.parametrize("part", [b"65\r\n" + b"x" * 0x65, b"1\r\nabc"])
+def test_a_chunk_whose_line_does_not_end_is_no_request(part):
+    assert requests_in([POST + b"Transfer-Encoding: chunked\r\n\r\n" + part]) == []
 
 
 @given(text=st.binary(max_size=300))

@@ -21,7 +21,7 @@ SECTION = PAGE.split("### From two matrices")[1].split("\n### ")[0]
 COMMANDS = re.findall(r"(?s)```sh\n(.*?)```", SECTION)
 OUTPUTS = re.findall(r"(?s)```\n((?!\n).*?)```", re.sub(r"(?s)```sh\n.*?```", "", SECTION))
 NEEDED = pytest.mark.skipif(
-    shutil.which("curl") is None or find_spec("kubernetes_validate") is None,
+    shutil.which("curl") is None or find_spec("kubernetes") is None,
     reason="needs the program curl and the extra k8s",
 )
 

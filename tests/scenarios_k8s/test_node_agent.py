@@ -1,10 +1,9 @@
 """Labels and annotations of the node agent, as the extender reads them; its errors."""
 
-import json
-
 import pytest
 import yaml
 from api_server_cases import ApiCluster, api_server
+from api_server_cases import kubeconfig as kubeconfig_of
 from command_output import assert_refused
 from processes import python, wait_until
 from sysfs_trees import pcie_tree
@@ -26,14 +25,7 @@ def cluster():
 def kubeconfig(cluster, tmp_path):
     """Kubeconfig of a running API server."""
     with api_server(cluster) as url:
-        config = {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "k"}}],
-            "clusters": [{"name": "k", "cluster": {"server": url}}],
-        }
-        path = tmp_path / "config"
-        path.write_text(json.dumps(config), "utf-8")
-        yield path
+        yield kubeconfig_of(tmp_path, url)
 
 
 def argv(kubeconfig, *more: str) -> list[str]:

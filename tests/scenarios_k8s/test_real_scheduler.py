@@ -44,7 +44,7 @@ def num_preemptions(url: str) -> int:
     """Calls of the extender's verb preempt."""
     with urllib.request.urlopen(url.replace("/scheduler", "/metrics"), timeout=60.0) as answer:
         text = answer.read().decode()
-    return sum(map(int, re.findall(r'requests_total{verb="preempt",code="200"} (\d+)', text)))
+    return sum(map(int, re.findall(r'requests_total{code="200",verb="preempt"} (\d+)', text)))
 
 
 def test_a_gang_evicts_only_where_all_of_it_gets_in(tmp_path, capsys):

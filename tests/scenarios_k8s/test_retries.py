@@ -2,30 +2,29 @@
 
 import asyncio
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from api_server_cases import ApiCluster, api_server
+from api_server_cases import ApiCluster, api_of, api_server
 from k8s_cases import PREFIX, args, book_of, pod, whole_nodes
 from k8s_services import loop_in_thread, service_of
 from processes import wait_until
 
 from agents.devices.k8s.decider import Decider
 from agents.devices.k8s.verbs import filter_answer
-from scenarios.k8s.api_server import ApiServer
 from scenarios.k8s.api_state import ApiState
-from scenarios.k8s.kubeconfig import ApiAccess
 from scenarios.k8s.running import follow_promises
 
 NAMES = ["a", "b"]
 
 
 @contextmanager
-def followed(timeout_s: float):
+def followed(folder: Path, timeout_s: float):
     """A service whose promises are followed, and the cluster that is told."""
     service = service_of(Decider(book=book_of(whole_nodes(NAMES)), gang_timeout_s=timeout_s))
     cluster = ApiCluster()
     with api_server(cluster) as url, loop_in_thread() as loop:
-        api = ApiServer(access=ApiAccess(url=url))
+        api = api_of(folder, url)
 
         async def patch(path, content):
             return await asyncio.to_thread(api.patch, path, content)
@@ -56,9 +55,9 @@ A_PATCH = ("/api/v1/nodes/a", "application/merge-patch+json")
 
 
 @pytest.mark.attack
-def test_an_expired_promise_is_an_event_of_the_cluster():
+def test_an_expired_promise_is_an_event_of_the_cluster(tmp_path):
     """Without any call to the extender: a pod that waits makes none."""
-    with followed(timeout_s=0.05) as (service, cluster):
+    with followed(tmp_path, timeout_s=0.05) as (service, cluster):
         promise_to(service, "g")
         assert wait_until(lambda: cluster.patched)
         assert not service.decider.book.promises
@@ -69,9 +68,9 @@ def test_an_expired_promise_is_an_event_of_the_cluster():
 
 
 @pytest.mark.attack
-def test_the_promise_of_deleted_pods_is_one_too():
+def test_the_promise_of_deleted_pods_is_one_too(tmp_path):
     """As soon as the last of them is gone; the list of all pods tells it as a watch does."""
-    with followed(timeout_s=600.0) as (service, cluster):
+    with followed(tmp_path, timeout_s=600.0) as (service, cluster):
         state = ApiState(decider=service.decider)
         of_pod = promise_to(service, "g")
         state.change_pod("ADDED", of_pod)
@@ -85,9 +84,9 @@ def test_the_promise_of_deleted_pods_is_one_too():
 
 
 @pytest.mark.attack
-def test_held_gpus_that_get_free_are_one_where_pods_wait():
+def test_held_gpus_that_get_free_are_one_where_pods_wait(tmp_path):
     """kube-scheduler hears of a deleted pod too, and may have asked again before the extender."""
-    with followed(timeout_s=600.0) as (service, cluster):
+    with followed(tmp_path, timeout_s=600.0) as (service, cluster):
         state = ApiState(decider=service.decider)
         held = [
             {**pod(name, 8), "spec": {**pod(name, 8)["spec"], "nodeName": "a"}} for name in "xy"
@@ -105,9 +104,9 @@ def test_held_gpus_that_get_free_are_one_where_pods_wait():
 
 
 @pytest.mark.attack
-def test_a_refused_event_is_tried_again(caplog):
+def test_a_refused_event_is_tried_again(caplog, tmp_path):
     """The right may be missing for a while; the log says it once."""
-    with followed(timeout_s=0.05) as (service, cluster):
+    with followed(tmp_path, timeout_s=0.05) as (service, cluster):
         cluster.refusal = (403, {"message": "nodes is forbidden"})
         promise_to(service, "g")
         assert wait_until(lambda: len(cluster.patched) >= 3)

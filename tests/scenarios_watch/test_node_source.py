@@ -1,9 +1,8 @@
 """GPUs of sites as a cluster's nodes say them: a lost GPU re-binds the plan inside its site."""
 
-import json
-
 import pytest
 from api_server_cases import ApiCluster, api_server
+from api_server_cases import kubeconfig as kubeconfig_of
 from watch_folders import begin, flags_of, state_of
 
 from calibration.measurements.sites import Sites
@@ -28,14 +27,7 @@ def cluster(tmp_path):
     """A cluster, and the kubeconfig by which it is reached."""
     found = ApiCluster()
     with api_server(found) as url:
-        config = {
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "k"}}],
-            "clusters": [{"name": "k", "cluster": {"server": url}}],
-        }
-        path = tmp_path / "config"
-        path.write_text(json.dumps(config), "utf-8")
-        yield found, path
+        yield found, kubeconfig_of(tmp_path, url)
 
 
 def test_gpus_of_ready_nodes_count_in_whole_servers_by_name_or_label(cluster, tmp_path):
