@@ -26,7 +26,6 @@ NEEDS = {
     ),
     "mlflow": ("scenarios/train/mlflow_runs.py",),
     "networkx": ("des/devices/cluster.py", "des/engine/result.py", "des/world/topology.py"),
-    "prometheus_client": ("scenarios/k8s/metrics.py", "scenarios/watch/watcher.py"),
     "redis": ("scenarios/cluster/redis_store.py",),
     "stable_baselines3": (
         "agents/flat/sb3_vec_env.py",

@@ -15,7 +15,6 @@ EXTRA_OF: Mapping[str, str] = {
     "ns3": "ns3",
     "ortools": "exact",
     "plotly": "explore",
-    "prometheus_client": "k8s",
     "pyarrow": "parquet",
     "pymoo": "exact",
     "ray": "ray",

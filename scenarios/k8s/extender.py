@@ -4,7 +4,6 @@ GPU numbers that it decides on bind the pod only through DRA (ResourceClaims): w
 plugin the kubelet chooses the GPUs itself. Then the numbers are a plan that the count obeys.
 """
 
-from des.base.extras import require_extra
 from des.base.lazy import lazy_imports
 from scenarios.k8s.extender_config import Config
 
@@ -35,5 +34,4 @@ weights file: {topology: 40, numa: 30, balance: 20, preference: 10}
 
 def run(config: Config) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    require_extra("extender", "prometheus_client")
     return running.serve_extender(config)

@@ -18,7 +18,6 @@ from calibration.measurements.sites import Sites, read_sites
 from des.base.atomic_write import write_atomically
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command_given
-from des.base.extras import require_extra
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
 from des.base.quantities import DURATION_S, parse_quantity
@@ -246,7 +245,6 @@ async def _watching(config: Config, watching: watcher.Watcher) -> int:
 
 async def _listening(address: str, server: http_server.HttpServer) -> asyncio.Server:
     host, _, port = address.rpartition(":")
-    require_extra(f"{PROG}: --listen", "prometheus_client")
     try:
         if not host or not port.isdecimal():
             raise ValueError("must be HOST:PORT")

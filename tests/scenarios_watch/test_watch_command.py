@@ -9,7 +9,6 @@ import pytest
 from processes import python, wait_until
 from watch_folders import add_lines, begin, flags_of, state_of
 
-from des.base import extras
 from des.base.store_file import seal
 from scenarios.watch.command import main
 
@@ -212,14 +211,3 @@ def test_metrics_are_served_until_sigterm_ends_the_watch_in_order(tmp_path):
 
     assert 'eastwest_watch_decisions_total{action="first"} 1' in text
     assert "eastwest_watch_step_seconds 0." in text
-
-
-def test_metrics_without_their_extra_are_refused(tmp_path, monkeypatch, capsys):
-    begin(tmp_path)
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-
-    state = str(tmp_path / "state.json")
-    words = [*flags_of(tmp_path), "--state", state, "--once"]
-    assert main(words) == 0
-    assert main([*words, "--listen", "127.0.0.1:0"]) == 2
-    assert "--listen needs the extra [k8s]: pip install" in capsys.readouterr().err
