@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise, permutations
-from typing import get_args
+from typing import Literal, get_args
 
 from hypothesis import strategies as st
 from strategies import (
@@ -28,7 +28,9 @@ from des import (
     Plan,
     Topology,
     Transfer,
+    Transport,
     Workload,
+    simulate,
 )
 from des.plan.parallelism import Sharding
 from des.plan.synchronisation import Synchronisation, agree_every_step
@@ -64,6 +66,24 @@ def with_parameters(workload: Workload, num_parameters: float) -> Workload:
     """The same work on layers of this number of parameters each."""
     layers = tuple(replace(layer, num_parameters=num_parameters) for layer in workload.layers)
     return replace(workload, layers=layers)
+
+
+def simulate_alone(
+    domain: Domain,
+    workload: Workload,
+    *,
+    schedule: str = "1f1b",
+    sharing: Literal["fifo", "none"] = "fifo",
+    **parallelism: int | str,
+) -> IterationResult:
+    """Simulate all layers on one domain whose GPUs share them."""
+    chosen = Plan(
+        placement=Placement(domain_of_layer=(0,) * workload.num_layers),
+        schedule=schedule,
+        parallelism=(Parallelism(**parallelism),),  # type: ignore[arg-type]
+    )
+    alone = replace(Topology.of([domain], []), transport=Transport(sharing=sharing))
+    return simulate(alone, workload, chosen)
 
 
 def equal_world(
