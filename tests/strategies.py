@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise, permutations
 
 import numpy as np
+from drawn_figures import DOMAIN_FIGURES, LINK_FIGURES, layers, whole
 from hypothesis import strategies as st
 from law_strategies import dynamics, none_or
 
@@ -128,42 +129,6 @@ def plan(*domain_of_layer: int, schedule: str = "1f1b") -> Plan:
 
 
 @cache
-def whole(least: int, most: int) -> st.SearchStrategy[float]:
-    """Whole numbers, as bytes and parameters are, in floats."""
-    return st.integers(least, most).map(float)
-
-
-# Made once: to make and check strategies takes longer than to draw from them.
-_DOMAIN_FIGURES = st.fixed_dictionaries(
-    {
-        "num_gpus": st.integers(1, 16),
-        "gpu_peak_flops_per_s": st.floats(1e12, 1e15),
-        "gpu_memory_bytes": st.floats(1e10, 2e11),
-        "gpu_memory_bandwidth_bytes_per_s": st.floats(1e11, 1e13),
-        "attainable_fraction": st.floats(0.1, 1.0),
-        "intra_bandwidth_bytes_per_s": st.floats(1e9, 1e12),
-        "intra_latency_s": none_or(1e-8, 1e-5),
-    }
-)
-"""Of a domain of 1 to 16 GPUs."""
-
-_LINK_FIGURES = st.fixed_dictionaries(
-    {"bandwidth_bytes_per_s": st.floats(1.25e7, 1.25e10), "latency_s": none_or(1e-6, 0.2)}
-)
-"""Of one direction of a link of 0.1 to 100 Gbit/s and up to 200 ms."""
-
-
-def domains(name: str) -> st.SearchStrategy[Domain]:
-    """A domain of such figures."""
-    return _DOMAIN_FIGURES.map(lambda figures: Domain(name=name, **figures))
-
-
-def links(source: str, target: str) -> st.SearchStrategy[Link]:
-    """One direction of a link of such figures."""
-    return _LINK_FIGURES.map(lambda figures: Link(source=source, target=target, **figures))
-
-
-@cache
 @st.composite
 def topologies(
     draw: st.DrawFn, *, min_domains: int = 1, max_domains: int = 4, fully: bool | None = None
@@ -184,9 +149,9 @@ def topologies(
         further = sorted(pairs - tree)
         pairs = tree | {pair for pair in further if draw(st.booleans())}
     return Topology.of(
-        [Domain(name=name, **draw(_DOMAIN_FIGURES)) for name in names],
+        [Domain(name=name, **draw(DOMAIN_FIGURES)) for name in names],
         [
-            Link(source=names[source], target=names[target], **draw(_LINK_FIGURES))
+            Link(source=names[source], target=names[target], **draw(LINK_FIGURES))
             for source, target in sorted(pairs)
         ],
         draw(dynamics()),
@@ -208,34 +173,6 @@ def priced_topologies(
         links=tuple(
             replace(link, price_usd_per_gb=draw(none_or(1e-4, 0.2))) for link in world.links
         ),
-    )
-
-
-_LAYER_FIGURES = st.fixed_dictionaries(
-    {
-        "forward_flops": st.floats(1e11, 1e14),
-        "input_gradient_flops": st.floats(1e11, 1e14),
-        "weight_gradient_flops": none_or(1e9, 1e14),
-        "num_parameters": whole(0, 3 * 10**8),
-        "activation_bytes": whole(0, 10**9),
-        "weight_input_bytes": whole(0, 10**9),
-        "recomputation_flops": st.sampled_from([0.0, 1e12]),
-    }
-)
-"""Of a layer whose passes take milliseconds to seconds."""
-
-_TWO_CHOICES = st.tuples(st.booleans(), st.booleans())
-
-
-@cache
-@st.composite
-def layers(draw: st.DrawFn) -> Layer:
-    """A layer of which half of what is kept may be replicated."""
-    figures, halves = draw(_LAYER_FIGURES), draw(_TWO_CHOICES)
-    return Layer(
-        **figures,
-        replicated_activation_bytes=figures["activation_bytes"] // 2 * halves[0],
-        replicated_input_bytes=figures["weight_input_bytes"] // 2 * halves[1],
     )
 
 

@@ -6,10 +6,11 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from drawn_figures import domains, links
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import domains, links, topologies, unit_domain, world
+from strategies import topologies, unit_domain, world
 
 from des import Domain, Link, Topology, UnreachableError, read_topology
 from des.worlds import EAST_CENTRAL_WEST
