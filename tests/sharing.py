@@ -1,6 +1,6 @@
 """Plans whose GPUs share layers, and replicas: builders for hand cases, Hypothesis generators."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise, permutations
@@ -75,6 +75,7 @@ def simulate_alone(
     *,
     schedule: str = "1f1b",
     sharing: Literal["fifo", "none"] = "fifo",
+    simulator: Callable[..., IterationResult] = simulate,
     **parallelism: int | str,
 ) -> IterationResult:
     """Simulate all layers on one domain whose GPUs share them."""
@@ -84,7 +85,7 @@ def simulate_alone(
         parallelism=(Parallelism(**parallelism),),  # type: ignore[arg-type]
     )
     alone = replace(Topology.of([domain], []), transport=Transport(sharing=sharing))
-    return simulate(alone, workload, chosen)
+    return simulator(alone, workload, chosen)
 
 
 def equal_world(

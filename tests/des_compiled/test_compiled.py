@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 from sending import moving, with_transport
-from sharing import gpus
 from strategies import FREE_BANDWIDTH_BYTES_PER_S, free_world, plan, unit_workload, world
 
-from des import Operation, Parallelism, Placement, Plan, StarvationError, Topology, Transport
+from des import Operation, StarvationError
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, DEADLOCK, STARVED
 from des.compiled.links import Pieces
@@ -48,27 +47,6 @@ def test_shared_wires_by_hand(sharing, ends_s):
     forward = [move[4:] for move in result.transfers if move.kind == "F"]
     assert forward == ends_s
     assert result.links[0].busy_s == 4
-
-
-@pytest.mark.parametrize(("sharing", "second_s"), [("fifo", 5.25), ("none", 4.25)])
-def test_wires_inside_a_domain_by_hand(sharing, second_s):
-    """Two devices; activations of 8 bytes leave at 1 and 2 s, take 2 s at 4 bytes/s and 0.25 s.
-
-    The second device does the first at 3.25 s. The second is there at 4.25 s if it need not wait.
-    """
-    topology = replace(
-        Topology.of([gpus("A", 2, (4.0, 0.25))], []), transport=Transport(sharing=sharing)
-    )
-    chosen = Plan(
-        placement=Placement(domain_of_layer=(0, 0)),
-        schedule="gpipe",
-        parallelism=(Parallelism(pipeline=2),),
-    )
-    workload = unit_workload([(1, 2)] * 2, num_microbatches=2, message_bytes=8.0)
-
-    result = simulate_compiled(topology, workload, chosen)
-    forward = [span.start_s for span in result.spans if (span.stage, span.kind) == (1, "F")]
-    assert forward == [3.25, second_s]
 
 
 @pytest.mark.parametrize(("sharing", "end_s"), [("fifo", 8.0), ("fair", 7.0), ("none", 5.0)])

@@ -21,6 +21,7 @@ from des import (
     Topology,
     simulate,
 )
+from des.compiled.simulate import simulate_compiled
 from des.costs.collectives import ring_all_reduce_s
 from des.costs.stage_times import compute_rate_flops_per_s
 
@@ -146,6 +147,7 @@ def test_a_domain_of_p_devices_is_the_textbook_pipeline(schedule, num_devices, n
     assert {stage.domain for stage in result.stages} == {"A"}
 
 
+@pytest.mark.parametrize("simulator", [simulate, simulate_compiled])
 @pytest.mark.parametrize(
     ("sharing", "back", "there"),
     [
@@ -153,7 +155,7 @@ def test_a_domain_of_p_devices_is_the_textbook_pipeline(schedule, num_devices, n
         ("none", [(9.5, 11.5), (11.5, 13.5)], [4.25, 5.25, 7.25]),
     ],
 )
-def test_messages_queue_for_the_wires_of_a_domain_by_hand(sharing, back, there):
+def test_messages_queue_for_the_wires_of_a_domain_by_hand(simulator, sharing, back, there):
     """Two devices, forward 1 s, backward 2 s; 8 bytes take 2 s and then 0.25 s, each way its own.
 
     Device 0: F0 0-1, F1 1-2. F0 leaves 1-3, there at 3.25; F1 leaves 3-5, there at 5.25.
@@ -165,10 +167,10 @@ def test_messages_queue_for_the_wires_of_a_domain_by_hand(sharing, back, there):
     F1 4.25-5.25, B0 5.25-7.25, B1 7.25-9.25. B1 is back at 11.5.
     """
     workload = unit_workload([(1, 2)] * 2, num_microbatches=2, message_bytes=8.0)
-    domain = gpus("A", 2, (4.0, 0.25))
+    domain, rules = gpus("A", 2, (4.0, 0.25)), {"sharing": sharing, "simulator": simulator}
     begin_s, first_s, second_s = there
 
-    result = simulate_alone(domain, workload, schedule="gpipe", sharing=sharing, pipeline=2)
+    result = simulate_alone(domain, workload, schedule="gpipe", pipeline=2, **rules)
     assert times(result, 0) == {"F0": (0, 1), "F1": (1, 2), "B0": back[0], "B1": back[1]}
     assert times(result, 1) == {
         "F0": (3.25, 4.25),
