@@ -1,5 +1,6 @@
 """Plans that are bound to the GPUs of servers, on three small sites, for tests."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 
@@ -29,14 +30,17 @@ def site(name: str, num_gpus: int = 16, nodes: Nodes | None = NODES) -> Domain:
 
 def sites(*domains: Domain) -> Topology:
     """Sites, by default A, B and C of two servers each, joined by links of 1.25 GB/s."""
-    domains = domains or (site("A"), site("B"), site("C"))
-    return Topology.of(
-        domains,
-        [
-            Link(source=one.name, target=two.name, bandwidth_bytes_per_s=1.25e9, latency_s=0.01)
-            for one, two in permutations(domains, 2)
-        ],
-    )
+    return joined(domains or (site("A"), site("B"), site("C")), 1.25e9, latency_s=0.01)
+
+
+def joined(
+    domains: Sequence[Domain], bandwidth_bytes_per_s: float, latency_s: float = 1e-3
+) -> Topology:
+    """Sites with equal links between every two."""
+    figures = {"bandwidth_bytes_per_s": bandwidth_bytes_per_s, "latency_s": latency_s}
+    ends = permutations(domains, 2)
+    links = [Link(source=one.name, target=two.name, **figures) for one, two in ends]
+    return Topology.of(domains, links)
 
 
 def job(**changes: object) -> Workload:

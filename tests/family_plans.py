@@ -12,6 +12,8 @@ STREAMING = tuple(
     for steps in (0, 1)
 )
 
+_BUCKETS_BYTES = st.sampled_from([None, 2.0, 8.0, 1e9, 4e9])
+
 
 @st.composite
 def families(draw: st.DrawFn, topology: Topology, workload: Workload) -> Plan:
@@ -39,6 +41,6 @@ def families(draw: st.DrawFn, topology: Topology, workload: Workload) -> Plan:
         replicas=tuple(layouts[1:]),
         shares=draw(shares(count, workload.num_microbatches)),
         synchronisation=mode,
-        exchange=draw(exchanges(count, mode, st.sampled_from([None, 2.0, 8.0, 1e9, 4e9]))),
+        exchange=draw(exchanges(count, mode, _BUCKETS_BYTES)),
         activation_compression=draw(st.sampled_from([1.0, 3.0])),
     )

@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from processes import descendants, is_running
@@ -51,6 +51,20 @@ def _work_and_leave(work: Callable[[], int], folder: Path, errors: Path) -> None
         with suppress(Exception):
             sys.stderr.flush()
         os._exit(code)
+
+
+def printed_by(work: Callable[[], object], folder: Path) -> str:
+    """Return what work prints in a copy of this process that runs in a folder."""
+    printed = folder / "printed.txt"
+
+    def work_and_print() -> int:
+        with printed.open("w", encoding="utf-8") as file, redirect_stdout(file):
+            work()
+        return 0
+
+    _, status = os.waitpid(forked(work_and_print, folder, folder / "errors.txt"), 0)
+    assert status == 0, (folder / "errors.txt").read_text("utf-8")
+    return printed.read_text("utf-8")
 
 
 def adopt_orphans() -> None:

@@ -1,6 +1,7 @@
 """Laws of moving links for tests: a state of a link by hand, Hypothesis generators for laws."""
 
 import math
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -28,11 +29,13 @@ def link_state(
     )
 
 
+@cache
 def none_or(least: float, most: float) -> st.SearchStrategy[float]:
     """Nothing, or at least what is found in the world: no time is 1e-300 s."""
     return st.just(0.0) | st.floats(least, most)
 
 
+@cache
 @st.composite
 def dynamics(draw: st.DrawFn, *, moving: bool | None = None) -> UniformLaw:
     """A law of moving links; ``moving`` says whether within an iteration, or either.
@@ -48,6 +51,7 @@ def dynamics(draw: st.DrawFn, *, moving: bool | None = None) -> UniformLaw:
     )
 
 
+@cache
 @st.composite
 def wandering_laws(draw: st.DrawFn) -> OrnsteinUhlenbeck:
     """Log bandwidths and latencies that wander about their means."""
@@ -62,6 +66,7 @@ def wandering_laws(draw: st.DrawFn) -> OrnsteinUhlenbeck:
     )
 
 
+@cache
 @st.composite
 def markov_laws(draw: st.DrawFn, *, outages: bool = True) -> MarkovModulated:
     """Links that are up at times, and down or slow at others; outages end."""
@@ -93,12 +98,14 @@ def markov_laws(draw: st.DrawFn, *, outages: bool = True) -> MarkovModulated:
     )
 
 
+@cache
 def laws(*, outages: bool = True) -> st.SearchStrategy[Law]:
     """Laws of links that move while an iteration runs; outages, where allowed, end."""
     single = dynamics(moving=True) | wandering_laws() | markov_laws(outages=outages)
     return single | st.builds(Product, laws=st.lists(single, min_size=1, max_size=2).map(tuple))
 
 
+@cache
 def movements(*, outages: bool = True) -> st.SearchStrategy[Movement]:
     """Links that move while an iteration runs."""
     return st.builds(

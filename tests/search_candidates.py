@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import permutations
 
+import search_cases
 from bound_cases import NODES, site
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from agents.search.candidates import Candidate
 from agents.search.desk import SearchDesk
 from agents.search.schedule_choice import GROUP_FACTORS, INTERLEAVED
 from agents.search.settings import BoundSetting, degrees_of
-from des import NO_CORRECTIONS, InfeasiblePlacementError, Link, Topology, check_memory
+from des import NO_CORRECTIONS, Link, Topology
 
 RACKED = replace(
     NODES, racks=("a", "b", "a", "b"), rack_uplink_bytes_per_s=30e9, rack_latency_s=2e-4
@@ -72,9 +73,11 @@ def candidates(draw, schedules=(*PACED, INTERLEAVED)):
     sites = [index for index, count in enumerate(num_devices) if count > 0]
     chain = tuple(draw(st.lists(st.sampled_from(sites), min_size=1, unique=True)))
     most = job.layer_count // (chunks * len(chain))
-    devices = [draw(st.integers(1, min(num_devices[index], most))) for index in chain]
-    if chunks > 1 and sum(devices) == 1:
+    room = [min(num_devices[index], most) for index in chain]
+    least = 2 if chunks > 1 and len(chain) == 1 else 1  # chunks of one device are none
+    if room[0] < least:
         return draw(candidates(schedules))
+    devices = [draw(st.integers(least, count)) for count in room]
     layers, left = [chunks * count for count in devices], job.layer_count - chunks * sum(devices)
     for place in range(len(chain) - 1):
         more = draw(st.integers(0, left))
@@ -88,8 +91,4 @@ def candidates(draw, schedules=(*PACED, INTERLEAVED)):
 def fits(desk, candidate):
     """Whether the simulator finds room for a candidate."""
     workload = candidate.setting.workload(desk.job)
-    try:
-        check_memory(desk.topology, workload, candidate.plan(desk.topology))
-    except InfeasiblePlacementError:
-        return False
-    return True
+    return search_cases.fits(desk.topology, workload, candidate.plan(desk.topology))

@@ -124,17 +124,18 @@ def least_of_all_s(topology, workload):
         cuts = np.array(list(combinations(range(1, num_layers), size - 1)), dtype=np.int32)
         ends = np.zeros((len(cuts), most), dtype=np.int32)
         ends[:, : size - 1], ends[:, size - 1] = cuts, num_layers
-        for order in permutations(range(topology.num_domains), size):
-            domain = np.zeros((1, most), dtype=np.int32)
-            domain[0, :size] = order
-            for schedule in range(len(DEPTHS)):
-                plans = Plans(
-                    num_stages=np.full(len(ends), size, dtype=np.int32),
-                    schedule=np.full(len(ends), schedule, dtype=np.int32),
-                    domain=np.repeat(domain, len(ends), axis=0),
-                    end_layer=ends,
-                )
-                least = min(least, judge.scores(plans).min())
+        orders = np.array(list(permutations(range(topology.num_domains), size)), dtype=np.int32)
+        domains = np.zeros((len(orders), most), dtype=np.int32)
+        domains[:, :size] = orders
+        schedules = np.arange(len(DEPTHS), dtype=np.int32)
+        num_ways = len(schedules) * len(ends)
+        plans = Plans(
+            num_stages=np.full(len(orders) * num_ways, size, dtype=np.int32),
+            schedule=np.tile(np.repeat(schedules, len(ends)), len(orders)),
+            domain=np.repeat(domains, num_ways, axis=0),
+            end_layer=np.tile(ends, (len(orders) * len(schedules), 1)),
+        )
+        least = min(least, judge.scores(plans).min())
     return least
 
 

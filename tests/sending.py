@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Generator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import simpy
@@ -114,6 +115,7 @@ def pair(forth: tuple[float, float], back: tuple[float, float], **rules: object)
     return with_transport(world("AB", {"AB": forth, "BA": back}), **rules)
 
 
+@cache
 @st.composite
 def courses(draw: st.DrawFn) -> tuple[tuple[float, float, float], ...]:
     """Steps for `moving`: links slow down, speed up and fail, but come back at last."""
@@ -145,6 +147,7 @@ _FEW_FLOWS = st.integers(1, 4)
 _WINDOWS_BYTES = st.none() | st.floats(1e7, 1e9)
 
 
+@cache
 @st.composite
 def transports(
     draw: st.DrawFn,

@@ -1,9 +1,10 @@
 """Plans whose GPUs share layers, and replicas: builders for hand cases, Hypothesis generators."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, permutations
-from typing import get_args
+from typing import Literal, get_args
 
 from hypothesis import strategies as st
 from strategies import (
@@ -28,7 +29,9 @@ from des import (
     Plan,
     Topology,
     Transfer,
+    Transport,
     Workload,
+    simulate,
 )
 from des.plan.parallelism import Sharding
 from des.plan.synchronisation import Synchronisation, agree_every_step
@@ -66,6 +69,25 @@ def with_parameters(workload: Workload, num_parameters: float) -> Workload:
     return replace(workload, layers=layers)
 
 
+def simulate_alone(
+    domain: Domain,
+    workload: Workload,
+    *,
+    schedule: str = "1f1b",
+    sharing: Literal["fifo", "none"] = "fifo",
+    simulator: Callable[..., IterationResult] = simulate,
+    **parallelism: int | str,
+) -> IterationResult:
+    """Simulate all layers on one domain whose GPUs share them."""
+    chosen = Plan(
+        placement=Placement(domain_of_layer=(0,) * workload.num_layers),
+        schedule=schedule,
+        parallelism=(Parallelism(**parallelism),),  # type: ignore[arg-type]
+    )
+    alone = replace(Topology.of([domain], []), transport=Transport(sharing=sharing))
+    return simulator(alone, workload, chosen)
+
+
 def equal_world(
     num_domains: int,
     *,
@@ -98,6 +120,16 @@ def sums(result: IterationResult) -> list[Transfer]:
     return sorted(moves, key=lambda move: (move.link, move.start_s))
 
 
+_WAYS_TO_SHARE = st.fixed_dictionaries(
+    {
+        "sharding": st.sampled_from(get_args(Sharding)),
+        "sequence_parallel": st.booleans(),
+        "chunk_order": st.sampled_from(["loop", "wave"]),
+    }
+)
+
+
+@cache
 @st.composite
 def parallelisms(
     draw: st.DrawFn, num_gpus: int, *, max_devices: int, max_chunks: int = 1
@@ -114,10 +146,8 @@ def parallelisms(
         tensor=tensor,
         data=data,
         pipeline=pipeline,
-        sharding=draw(st.sampled_from(get_args(Sharding))),
-        sequence_parallel=draw(st.booleans()),
         chunks=draw(st.integers(1, most)),
-        chunk_order=draw(st.sampled_from(["loop", "wave"])),
+        **draw(_WAYS_TO_SHARE),
     )
 
 
@@ -129,6 +159,7 @@ def shortest_runs(layouts: Iterable[Placement], topology: Topology) -> list[int]
     return found
 
 
+@cache
 @st.composite
 def shares(draw: st.DrawFn, num_replicas: int, num_microbatches: int) -> tuple[int, ...]:
     """Microbatches of each replica, at least one; or none, for an even split."""
@@ -141,12 +172,14 @@ def shares(draw: st.DrawFn, num_replicas: int, num_microbatches: int) -> tuple[i
     return tuple(end - start for start, end in pairwise(ends))
 
 
+@cache
 @st.composite
 def trees(draw: st.DrawFn, num_replicas: int) -> tuple[int, ...]:
     """An earlier replica above each one but the first."""
     return tuple(draw(st.integers(0, place)) for place in range(num_replicas - 1))
 
 
+@cache
 @st.composite
 def exchanges(
     draw: st.DrawFn,
@@ -160,6 +193,16 @@ def exchanges(
         return GradientExchange(overlapped=overlapped, bucket_bytes=limit, sharded=True)
     tree = draw(st.just(()) | trees(num_replicas))
     return GradientExchange(overlapped=overlapped, bucket_bytes=limit, tree=tree)
+
+
+_BUCKETS_BYTES = st.none() | st.floats(1e6, 4e9)
+_REST_OF_PLANS = st.fixed_dictionaries(
+    {
+        "schedule": st.sampled_from(STATIC_SCHEDULES),
+        "synchronisation": st.sampled_from(MODES),
+        "activation_compression": st.sampled_from([1.0, 4.0]),
+    }
+)
 
 
 @st.composite
@@ -188,22 +231,19 @@ def parallel_plans(
         draw(parallelisms(domain.num_gpus, max_devices=most, max_chunks=chunks))
         for domain, most in zip(topology.domains, shortest_runs(layouts, topology), strict=True)
     )
-    schedule = draw(st.sampled_from(STATIC_SCHEDULES))
-    parallelism = draw(st.sampled_from([shared, ()]))
-    counts = draw(shares(num_replicas, workload.num_microbatches))
-    mode = draw(st.sampled_from(MODES))
+    is_shared, counts = draw(st.booleans()), draw(shares(num_replicas, workload.num_microbatches))
+    rest = draw(_REST_OF_PLANS)
     return Plan(
         placement=layouts[0],
-        schedule=schedule,
-        parallelism=parallelism,
+        parallelism=shared if is_shared else (),
         replicas=tuple(layouts[1:]),
         shares=counts,
-        synchronisation=mode,
-        exchange=draw(exchanges(num_replicas, mode, st.none() | st.floats(1e6, 4e9))),
-        activation_compression=draw(st.sampled_from([1.0, 4.0])),
+        exchange=draw(exchanges(num_replicas, rest["synchronisation"], _BUCKETS_BYTES)),
+        **rest,
     )
 
 
+@cache
 @st.composite
 def parallel_cases(
     draw: st.DrawFn,

@@ -7,9 +7,11 @@ generators draw figures of a realistic order of magnitude: seconds of work, mega
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, permutations
 
 import numpy as np
+from drawn_figures import DOMAIN_FIGURES, LINK_FIGURES, layers, whole
 from hypothesis import strategies as st
 from law_strategies import dynamics, none_or
 
@@ -126,37 +128,7 @@ def plan(*domain_of_layer: int, schedule: str = "1f1b") -> Plan:
     return Plan(placement=Placement(domain_of_layer=domain_of_layer), schedule=schedule)
 
 
-def whole(least: int, most: int) -> st.SearchStrategy[float]:
-    """Whole numbers, as bytes and parameters are, in floats."""
-    return st.integers(least, most).map(float)
-
-
-def domains(name: str) -> st.SearchStrategy[Domain]:
-    """A domain of 1 to 16 GPUs."""
-    return st.builds(
-        Domain,
-        name=st.just(name),
-        num_gpus=st.integers(1, 16),
-        gpu_peak_flops_per_s=st.floats(1e12, 1e15),
-        gpu_memory_bytes=st.floats(1e10, 2e11),
-        gpu_memory_bandwidth_bytes_per_s=st.floats(1e11, 1e13),
-        attainable_fraction=st.floats(0.1, 1.0),
-        intra_bandwidth_bytes_per_s=st.floats(1e9, 1e12),
-        intra_latency_s=none_or(1e-8, 1e-5),
-    )
-
-
-def links(source: str, target: str) -> st.SearchStrategy[Link]:
-    """One direction of a link of 0.1 to 100 Gbit/s and up to 200 ms."""
-    return st.builds(
-        Link,
-        source=st.just(source),
-        target=st.just(target),
-        bandwidth_bytes_per_s=st.floats(1.25e7, 1.25e10),
-        latency_s=none_or(1e-6, 0.2),
-    )
-
-
+@cache
 @st.composite
 def topologies(
     draw: st.DrawFn, *, min_domains: int = 1, max_domains: int = 4, fully: bool | None = None
@@ -177,8 +149,11 @@ def topologies(
         further = sorted(pairs - tree)
         pairs = tree | {pair for pair in further if draw(st.booleans())}
     return Topology.of(
-        [draw(domains(name)) for name in names],
-        [draw(links(names[source], names[target])) for source, target in sorted(pairs)],
+        [Domain(name=name, **draw(DOMAIN_FIGURES)) for name in names],
+        [
+            Link(source=names[source], target=names[target], **draw(LINK_FIGURES))
+            for source, target in sorted(pairs)
+        ],
         draw(dynamics()),
     )
 
@@ -201,23 +176,7 @@ def priced_topologies(
     )
 
 
-@st.composite
-def layers(draw: st.DrawFn) -> Layer:
-    """A layer whose passes take milliseconds to seconds."""
-    kept, rest = draw(whole(0, 10**9)), draw(whole(0, 10**9))
-    return Layer(
-        forward_flops=draw(st.floats(1e11, 1e14)),
-        input_gradient_flops=draw(st.floats(1e11, 1e14)),
-        weight_gradient_flops=draw(none_or(1e9, 1e14)),
-        num_parameters=draw(whole(0, 3 * 10**8)),
-        activation_bytes=kept,
-        weight_input_bytes=rest,
-        recomputation_flops=draw(st.sampled_from([0.0, 1e12])),
-        replicated_activation_bytes=draw(st.sampled_from([0.0, kept // 2])),
-        replicated_input_bytes=draw(st.sampled_from([0.0, rest // 2])),
-    )
-
-
+@cache
 @st.composite
 def workloads(
     draw: st.DrawFn, *, num_layers: int | None = None, max_microbatches: int = 8
@@ -233,13 +192,15 @@ def workloads(
     )
 
 
+@cache
 def placements(num_domains: int, num_layers: int) -> st.SearchStrategy[Placement]:
     """Any pattern: domains may be left out and come back."""
     domain = st.integers(0, num_domains - 1)
-    domain_of_layer = st.lists(domain, min_size=num_layers, max_size=num_layers).map(tuple)
-    return st.builds(Placement, domain_of_layer=domain_of_layer)
+    domain_of_layer = st.lists(domain, min_size=num_layers, max_size=num_layers)
+    return domain_of_layer.map(lambda found: Placement(domain_of_layer=tuple(found)))
 
 
+@cache
 @st.composite
 def single_visit_placements(draw: st.DrawFn, num_domains: int, num_layers: int) -> Placement:
     """Patterns that visit a domain at most once, so that no two stages share one."""
@@ -252,6 +213,7 @@ def single_visit_placements(draw: st.DrawFn, num_domains: int, num_layers: int) 
     return Placement.contiguous(order[:num_stages], counts)
 
 
+@cache
 @st.composite
 def plans(
     draw: st.DrawFn, num_domains: int, num_layers: int, *, single_visit: bool = False
@@ -264,6 +226,7 @@ def plans(
     )
 
 
+@cache
 @st.composite
 def cases(
     draw: st.DrawFn,
@@ -279,6 +242,7 @@ def cases(
     return topology, workload, chosen
 
 
+@cache
 def corrections() -> st.SearchStrategy[Corrections]:
     """Correction factors within a factor of 4 and overheads of up to 10 ms."""
     factor = st.floats(0.25, 4.0)

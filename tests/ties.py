@@ -1,6 +1,7 @@
 """Worlds of whole numbers, in which much happens at the same time, and traces of measured links."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import permutations
 
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ FLEXIBLE_SCHEDULES = ("deep_1f1b", "deep_1f1b_2x", "greedy", "greedy_2x", "zb_au
 """Schedules that look at the pipeline and can be made for any."""
 
 
+@cache
 @st.composite
 def even_topologies(draw: st.DrawFn) -> Topology:
     """Two to four domains of four GPUs of 1 FLOP/s, few different links, some of them missing.
@@ -51,6 +53,7 @@ def even_topologies(draw: st.DrawFn) -> Topology:
     )
 
 
+@cache
 @st.composite
 def even_workloads(draw: st.DrawFn) -> Workload:
     """Layers of whole seconds on one GPU, many of them equal; some passes take no time."""
@@ -75,6 +78,7 @@ def even_workloads(draw: st.DrawFn) -> Workload:
     )
 
 
+@cache
 @st.composite
 def even_steps(draw: st.DrawFn, *, is_down_at_last: bool = False) -> Steps:
     """Links that slow down, fail and come back at whole seconds, or fail for ever."""
@@ -85,18 +89,21 @@ def even_steps(draw: st.DrawFn, *, is_down_at_last: bool = False) -> Steps:
     return Steps(steps=((0.0, 1.0, 1.0), *steps, (41.0, last, 1.0)))
 
 
+@cache
 def even_movements() -> st.SearchStrategy[Movement]:
     """Movements by such steps, which start at whole seconds."""
     steps = even_steps() | even_steps() | even_steps(is_down_at_last=True)
     return st.builds(Movement, law=steps, seed=st.just(0), start_s=st.integers(0, 20).map(float))
 
 
+@cache
 def even_transports() -> st.SearchStrategy[Transport]:
     """Any rules, with windows as large as a message."""
     windows = st.none() | st.sampled_from([1.0, 2.0])
     return transports(flows_per_pair=st.just(1), window_bytes=windows)
 
 
+@cache
 @st.composite
 def even_worlds(draw: st.DrawFn) -> Topology:
     """Such domains and links, which stand still or move, under any rules."""
@@ -107,6 +114,7 @@ def even_worlds(draw: st.DrawFn) -> Topology:
     )
 
 
+@cache
 def even_corrections() -> st.SearchStrategy[Corrections]:
     """None, overheads of a second, and links inside domains of half the speed or twice as far."""
     return st.builds(

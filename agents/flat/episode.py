@@ -9,7 +9,7 @@ import numpy.typing as npt
 from agents.flat.kernels.worlds import episode_seed, world_seed
 from agents.flat.measured_epoch import MeasuredEpoch, epoch_info
 from agents.flat.task import Baseline, PlacementTask
-from agents.flat.worlds import epoch_topology, has_course
+from agents.flat.worlds import EpisodeWorlds, has_course
 from agents.ppo.batch_step import BatchStep
 from des import EpochResult, IterationResult, Placement, Topology, lower
 from des.base.checks import require_seed
@@ -60,8 +60,9 @@ class Episode:
         if base_world is not self._base_world:
             self._base_world = base_world
             self._baseline = self.task.baseline(base_world)
+        self._worlds = EpisodeWorlds(base_world, seed)
         self._result: IterationResult | None = None
-        return self._observe(base_world)
+        return self._observe()
 
     def step(self, placement: Placement) -> EpisodeStep:
         """Run the epoch's iterations with a placement and move on to the next epoch."""
@@ -75,7 +76,7 @@ class Episode:
         if has_course(base_world.dynamics):
             self.start_s += epoch.duration_s
         return EpisodeStep(
-            observation=self._observe(base_world),
+            observation=self._observe(),
             reward=self.task.reward(metrics),
             truncated=self.epoch >= self.task.epochs_per_episode,
             metrics=metrics,
@@ -114,8 +115,8 @@ class Episode:
             raise RuntimeError("environment: reset must be called first")
         return self._base_world
 
-    def _observe(self, base_world: Topology) -> np.ndarray:
-        self.topology = epoch_topology(base_world, self._seed, self.epoch, self.start_s)
+    def _observe(self) -> np.ndarray:
+        self.topology = self._worlds.topology(self.epoch, self.start_s)
         return self.task.observe(self.topology, self.last_placement)
 
 

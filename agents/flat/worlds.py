@@ -14,6 +14,7 @@ from des import Domain, Law, Link, Movement, Topology, UniformLaw, read_topology
 from des.base.checks import require_count, require_seed
 from des.base.random_numbers import uniform_pair
 from des.costs.message_times import hop_goodput_bytes_per_s
+from des.dynamics.link_course import Weather
 from des.worlds import EAST_CENTRAL_WEST
 
 LOWEST_BANDWIDTH_BYTES_PER_S, HIGHEST_BANDWIDTH_BYTES_PER_S = 2e9 / 8, 5e9 / 8
@@ -190,16 +191,30 @@ def has_course(law: Law) -> bool:
     return not isinstance(law, UniformLaw)
 
 
-def epoch_topology(base_world: Topology, seed: int, epoch: int, start_s: float) -> Topology:
-    """Return the world as an epoch of the episode of a seed finds it, and holds it to its end.
+class EpisodeWorlds:
+    """Worlds that the epochs of an episode find, and hold to their ends.
 
     Under the uniform law an epoch is drawn from the seed and its number. Any other law draws one
     course from the seed, of which the epoch begins at ``start_s``.
     """
-    if not has_course(base_world.dynamics):
-        return base_world.epoch_of(int(epoch_seed(seed, epoch))).at_start()
-    movement = Movement(law=base_world.dynamics, seed=int(course_seed(seed)), start_s=start_s)
-    return replace(base_world, movement=movement).at_start()
+
+    def __init__(self, base_world: Topology, seed: int) -> None:
+        self._base_world, self._seed = base_world, seed
+        self._movement: Movement | None = None
+        if has_course(base_world.dynamics):
+            moving = base_world.epoch_of(int(course_seed(seed)))
+            assert moving.movement is not None, "a course moves"
+            self._movement, self._weather = moving.movement, Weather(moving.movement, moving.links)
+
+    def topology(self, epoch: int, start_s: float) -> Topology:
+        """Return the world of an epoch."""
+        if self._movement is None:
+            return self._base_world.epoch_of(int(epoch_seed(self._seed, epoch))).at_start()
+        replace(self._movement, start_s=start_s)  # refuses what is too late
+        factors = np.ones((2, len(self._base_world.links)))
+        for link in range(factors.shape[1]):
+            factors[:, link] = self._weather.piece(link, start_s)[:2]
+        return self._base_world.scaled(*factors)
 
 
 def require_bandwidth(source: WorldSource) -> None:

@@ -1,6 +1,7 @@
 """The judge of plans on one network, with a budget of plans: what searches spend."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from agents.decision.simulator import Simulator
 from agents.judge.splits import Walk, new_walk
@@ -90,6 +91,11 @@ class Judge:
 
     def walk(self, order: Sequence[int], schedule: int) -> Walk:
         """Begin a walk through the splits of an order of domains under a schedule."""
-        name, count = self.schedules[schedule], self.workload.num_microbatches
-        has_halves = any(each.kind == "W" for each in stage_orders(name, 1, count)[0])
+        has_halves = _has_halves(self.schedules[schedule], self.workload.num_microbatches)
         return new_walk(self.job, self.programs, order, schedule, has_halves=has_halves)
+
+
+@lru_cache(maxsize=1024)
+def _has_halves(schedule: str, num_microbatches: int) -> bool:
+    """Whether a stage computes gradients of weights in passes of their own."""
+    return any(each.kind == "W" for each in stage_orders(schedule, 1, num_microbatches)[0])

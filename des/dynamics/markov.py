@@ -239,20 +239,18 @@ class _Courses:
 
     def _pieces(self, link: int) -> Iterator[Piece]:
         """Stays in the states, one after the other."""
-        states, thresholds = self._law.states, self._law.thresholds
+        law, thresholds = self._law, self._law.thresholds
+        is_last = [state.name in law.last_states for state in law.states]
+        factors = [(state.bandwidth_factor, state.latency_factor) for state in law.states]
         start_s, index = 0.0, self._first_state(link)
         for time_s, mark in self._events(link):
-            if states[index].name in self._law.last_states:
+            if is_last[index]:
                 break
             following = bisect_right(thresholds[index], mark)
             if following != index:
-                yield self._piece(index, start_s, time_s)
+                yield Piece(start_s, time_s, *factors[index])
                 start_s, index = time_s, following
-        yield self._piece(index, start_s, math.inf)
-
-    def _piece(self, index: int, start_s: float, end_s: float) -> Piece:
-        state = self._law.states[index]
-        return Piece(start_s, end_s, state.bandwidth_factor, state.latency_factor)
+        yield Piece(start_s, math.inf, *factors[index])
 
     def _first_state(self, link: int) -> int:
         """Draw the first state: by the common number or the link's own one.
@@ -283,9 +281,9 @@ class _Courses:
         time_s = 0.0
         while True:
             gaps_s = rng.exponential(1.0 / rate_per_s, _EVENTS_AT_ONCE).tolist()
-            for gap_s, mark in zip(gaps_s, rng.random(_EVENTS_AT_ONCE).tolist(), strict=True):
-                time_s += gap_s
-                yield time_s, mark
+            times_s = list(accumulate(gaps_s, initial=time_s))
+            yield from zip(times_s[1:], rng.random(_EVENTS_AT_ONCE).tolist(), strict=True)
+            time_s = times_s[-1]
 
     def _generator(self, purpose: int, stream: int) -> np.random.Generator:
         counter = [0, 0, purpose, stream]

@@ -14,15 +14,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agents.decision.held import held_topologies
 from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.moves.move_augmentation import VariantConfig, variant_of
+from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import MoveGame, game_of
 from agents.hi_ppo.moves.move_policy import MovePolicy
-from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, MoveUpdate
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, tables_of
 from des import NO_CORRECTIONS, Corrections
 from des.base.checks import require_count, require_seed
+from des.base.lazy import lazy_imports
 from des.base.parallel_map import ParallelMap
 from scenarios.frame.files import write_bytes
 from scenarios.frame.run_folder import RunFolder
@@ -31,6 +32,9 @@ from scenarios.train.episode_files import FIGURES, SHARED_ARRAYS, opened_episode
 from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES
 from scenarios.train.hi_ppo_networks import WorldOf
 from scenarios.train.update_loop import train_updates
+
+with lazy_imports(__name__):
+    from agents.hi_ppo.moves import move_training  # loads torch, which episodes do without
 
 _LARGE_EVERY, _LARGE, _COMMON = 12, (8,), (3, 4, 5, 6)
 _MOST_JUDGED, _MOST_SEARCHED, _MOST_PLANS = 15_000, 24, 96
@@ -117,12 +121,12 @@ def train_move_stage(
         games = move_games(stage, paths, _counted(progress, "what choices cost", at_work))
     if not console.is_terminal:
         console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
-    trainer = MoveTrainer(games, config=stage.training, seed=stage.seed)
+    trainer = move_training.MoveTrainer(games, config=stage.training, seed=stage.seed)
     outcome = train_updates(
         trainer,
         folder.path / MOVES_PT,
         folder.path / MOVES_CSV,
-        MoveUpdate,
+        move_training.MoveUpdate,
         name="moves",
         tell=lambda report: f"{report.cost:.4f} of 1 for the clairvoyant",
         console=console,

@@ -43,6 +43,17 @@ def through_json(document):
 
 
 TWO = (Placement.parse("1*32"),)
+EXPERTS = {
+    "workload": build_workload(
+        "mixtral_8x7b",
+        num_layers=8,
+        num_microbatches=4,
+        microbatch_size=2,
+        sequence_length=512,
+        gradient_precision="fp32",
+    ),
+    "topology": sites(*(replace(site(name), gpu_memory_bytes=1e13) for name in "ABC")),
+}
 
 PLANS = {
     "a pipeline": bound(),
@@ -100,30 +111,8 @@ PLANS = {
     "perfect devices": bound(
         bound_plan(parallelism=(), schedule="zb_auto", sends="overlapped"), trainer="ideal"
     ),
-    "experts": bound(
-        bound_plan("0*4,1*4", "1x2x1e2", schedule="1f1b"),
-        workload=build_workload(
-            "mixtral_8x7b",
-            num_layers=8,
-            num_microbatches=4,
-            microbatch_size=2,
-            sequence_length=512,
-            gradient_precision="fp32",
-        ),
-        topology=sites(*(replace(site(name), gpu_memory_bytes=1e13) for name in "ABC")),
-    ),
-    "whole experts": bound(
-        bound_plan("0*4,1*4", "2x2x1e4t1", schedule="1f1b"),
-        workload=build_workload(
-            "mixtral_8x7b",
-            num_layers=8,
-            num_microbatches=4,
-            microbatch_size=2,
-            sequence_length=512,
-            gradient_precision="fp32",
-        ),
-        topology=sites(*(replace(site(name), gpu_memory_bytes=1e13) for name in "ABC")),
-    ),
+    "experts": bound(bound_plan("0*4,1*4", "1x2x1e2", schedule="1f1b"), **EXPERTS),
+    "whole experts": bound(bound_plan("0*4,1*4", "2x2x1e4t1", schedule="1f1b"), **EXPERTS),
     "a model of one's own": bound(
         workload=build_workload(
             replace(architecture_named("llama2_7b"), name="own", ffn_size=11264),

@@ -43,22 +43,29 @@ def racks(*num_free: int, server: Server | None = None) -> ServerPool:
     return ServerPool(cluster=CLUSTER, servers=tuple(servers))
 
 
-def test_heavy_communication_takes_few_servers_of_one_rack():
-    found = optimise_placement(racks(8, 4, 8, 8), 16, 8, assumed=ASSUMED)
+@pytest.mark.parametrize(
+    ("num_free", "total_gpus", "servers", "unit", "is_best"),
+    [
+        ((8, 4, 8, 8), 16, ("n2", "n3"), ("rack", "r1"), True),
+        # Only 4 GPUs are free of each server but one: four shares of 4.
+        ((8, 4, 4, 4), 16, ("n0", "n1", "n2", "n3"), ("zone", "z"), False),
+        # Three of four servers: both of one rack, and one of the other.
+        ((4, 8, 8, 8), 24, ("n1", "n2", "n3"), ("zone", "z"), True),
+    ],
+)
+def test_heavy_communication_takes_few_servers_close_to_each_other(
+    num_free, total_gpus, servers, unit, is_best
+):
+    found = optimise_placement(racks(*num_free), total_gpus, 8, assumed=ASSUMED)
+    share = total_gpus // len(servers)
 
-    assert found.servers == ("n2", "n3")
-    assert found.gpus == (tuple(range(8)),) * 2
-    assert (found.level, found.unit) == ("rack", "r1")
-    assert found.why == "8 GPUs on each of 2 servers, as few and close as can be"
-
-
-def test_other_jobs_may_force_more_servers():
-    """Only 4 GPUs are free of each server but one: four shares of 4."""
-    found = optimise_placement(racks(8, 4, 4, 4), 16, 8, assumed=ASSUMED)
-
-    assert found.servers == ("n0", "n1", "n2", "n3")
-    assert (found.level, found.unit) == ("zone", "z")
-    assert found.quality < 1.0
+    assert found.servers == servers
+    assert found.gpus == (tuple(range(share)),) * len(servers)
+    assert (found.level, found.unit) == unit
+    assert (
+        found.why == f"{share} GPUs on each of {len(servers)} servers, as few and close as can be"
+    )
+    assert (found.quality == 1.0) == is_best
 
 
 def test_light_communication_fills_what_is_in_pieces():
@@ -69,19 +76,20 @@ def test_light_communication_fills_what_is_in_pieces():
     assert optimise_placement(racks(8, 4, 8, 4), 8, 8, assumed=ASSUMED).servers == ("n0",)
 
 
-@pytest.mark.parametrize("kind", ["communication", "mixed"])
-def test_servers_near_the_data_are_preferred(kind):
-    found = optimise_placement(
-        racks(8, 8, 8, 8),
-        8,
-        8,
-        kind=kind,
-        data_locality=["n3"],
-        assumed=ASSUMED,
-    )
+@pytest.mark.parametrize(
+    ("kind", "data", "servers"),
+    [
+        ("communication", ["n3"], ("n3",)),
+        ("mixed", ["n3"], ("n3",)),
+        ("mixed", ["r1"], ("n2", "n3")),  # data below a switch
+    ],
+)
+def test_servers_near_the_data_are_preferred(kind, data, servers):
+    num_gpus, pool = 8 * len(servers), racks(8, 8, 8, 8)
+    found = optimise_placement(pool, num_gpus, 8, kind=kind, data_locality=data, assumed=ASSUMED)
 
-    assert found.servers == ("n3",)
-    assert found.why.endswith("; 1 of 1 near the data")
+    assert found.servers == servers
+    assert found.why.endswith(f"; {len(servers)} of {len(servers)} near the data")
 
 
 def test_the_all_reduce_on_one_server_is_its_ring():
@@ -167,23 +175,6 @@ def test_bad_jobs_are_refused(options, message):
         optimise_placement(
             racks(8, 4), **{"total_gpus": 8, "gpus_per_node": 8, "assumed": ASSUMED} | options
         )
-
-
-def test_data_may_be_below_a_switch():
-    found = optimise_placement(
-        racks(8, 8, 8, 8), 16, 8, data_locality=["r1"], kind="mixed", assumed=ASSUMED
-    )
-
-    assert found.servers == ("n2", "n3")
-    assert found.why.endswith("2 of 2 near the data")
-
-
-def test_a_large_job_fills_whole_racks():
-    """Three of four servers: both of one rack, and one of the other."""
-    found = optimise_placement(racks(4, 8, 8, 8), 24, 8, assumed=ASSUMED)
-
-    assert found.servers == ("n1", "n2", "n3")
-    assert found.level == "zone"
 
 
 @pytest.mark.parametrize(

@@ -25,22 +25,20 @@ OF_VERB = {
 }
 
 
-@pytest.mark.parametrize("name", OF_VERB["filter"])
-def test_filter(name):
-    pair = PAIRS[name]
-    assert_filtered(filter_answer(decider_of(pair), pair["request"], 0.0), pair)
+ANSWERS = {
+    "filter": (filter_answer, assert_filtered),
+    "prioritize": (prioritize_answer, assert_scored),
+    "preempt": (preempt_answer, lambda found, pair: assert_matches(found, pair["expect"]["body"])),
+}
+"""Functions that answer, and those that compare."""
 
 
-@pytest.mark.parametrize("name", OF_VERB["prioritize"])
-def test_prioritize(name):
-    pair = PAIRS[name]
-    assert_scored(prioritize_answer(decider_of(pair), pair["request"], 0.0), pair)
-
-
-@pytest.mark.parametrize("name", OF_VERB["preempt"])
-def test_preempt(name):
-    pair = PAIRS[name]
-    assert_matches(preempt_answer(decider_of(pair), pair["request"], 0.0), pair["expect"]["body"])
+@pytest.mark.parametrize(
+    ("verb", "name"), [(verb, name) for verb in ANSWERS for name in OF_VERB[verb]]
+)
+def test_answer(verb, name):
+    (answer, check), pair = ANSWERS[verb], PAIRS[name]
+    check(answer(decider_of(pair), pair["request"], 0.0), pair)
 
 
 @pytest.mark.parametrize("name", OF_VERB["bind"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.moves.move_policy import MovePolicy
-from agents.hi_ppo.moves.move_training import MoveTrainingConfig
 from agents.replanning.tables import EpisodeTables
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.hi_ppo_files import MOVES_CSV, MOVES_PT, TABLES

@@ -4,14 +4,11 @@ import pytest
 import torch
 from move_episodes import epoch_costs, following_rule, greedy, random_tables
 
+from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import game_of, joined_games
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
-from agents.hi_ppo.moves.move_training import (
-    MoveTrainer,
-    MoveTrainingConfig,
-    choice_probabilities,
-)
+from agents.hi_ppo.moves.move_training import MoveTrainer, choice_probabilities
 from agents.replanning.tables import EpisodeTables
 
 RULES = PIPELINE_RULES.rules

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from search_cases import drawn_case
+from search_cases import drawn_case, fits
 from small_policies import situation_on
 
 from agents.decision.depths import DEPTHS
@@ -19,7 +19,7 @@ from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
 from agents.judge.steady_judge import MISFIT
 from agents.planners.search.search import search
 from agents.planners.search.search_moves import plans_of_orders
-from des import InfeasiblePlacementError, Plan, Topology, check_memory, simulate
+from des import InfeasiblePlacementError, check_memory, simulate
 from des.compiled.many.least_times import least_time_s
 from des.compiled.many.paced import CountedPlans
 from des.compiled.many.recurrence import makespans
@@ -180,14 +180,6 @@ def test_the_last_plan_and_the_best_near_it_are_candidates():
         if fits(topology, workload, replace(last, schedule=name))
     ]
     assert by_level["nothing", "depth"] == pytest.approx(np.log(min(depths)))
-
-
-def fits(topology: Topology, workload, plan: Plan) -> bool:
-    try:
-        check_memory(topology, workload, plan)
-    except InfeasiblePlacementError:
-        return False
-    return True
 
 
 def test_communication_alone_leads_to_the_fewest_and_cheapest_borders():

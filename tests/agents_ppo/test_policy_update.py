@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.hi_ppo.local.training import LocalTraining
-from agents.hi_ppo.moves.move_training import MoveTrainingConfig
+from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.placement.config import PlacementConfig
 from agents.ppo.annealing import cosine_annealing, linear_annealing, weighted_mean_annealing
 from agents.ppo.policy_update import PolicyUpdate, ShuffledParts, TensorRows, whole_batch

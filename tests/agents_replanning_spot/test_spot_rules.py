@@ -221,22 +221,24 @@ def test_a_site_that_was_down_is_asked_for_again_after_a_while() -> None:
     assert names == ["a", "c", "ac"]
 
 
+def valued(held, home, chances):
+    """Two steps of 100 tokens with site a, and 150 with b as well; b is up by its chances."""
+    needs = np.array([[[True, False], [False, True], [True, True]]])
+    gains, moves = np.array([[100.0, 100.0, 150.0]]), np.full((1, 3, 3), 10.0)
+    asked = np.array([[0.0, 40.0, 40.0]]), np.array([held]), np.array([home])
+    futures = np.array([[[[1.0, chance] for chance in chances]]])
+    values = np.zeros((1, 3))
+    value_offers(needs, (gains, moves, moves * (1.0 - np.eye(3))), asked, futures, values)
+    return values[0].tolist()
+
+
 @pytest.mark.parametrize(("held", "home", "refused"), [(0, 0, 200.0), (-1, 0, 90.0), (-1, -1, 0.0)])
 def test_an_offer_whose_site_is_down_is_refused_and_costs_nothing(held, home, refused):
-    """Two steps of 100 tokens with site a; site b is down, asked for alone or with a.
+    """Site b is down, asked for alone or with a.
 
     The one held goes on; a job that waits goes back to a in the second step, for 10 tokens.
     """
-    needs = np.array([[[True, False], [False, True], [True, True]]])
-    gains, moves = np.array([[100.0, 100.0, 150.0]]), np.full((1, 3, 3), 10.0)
-    written = moves * (1.0 - np.eye(3))
-    asked = np.array([[0.0, 40.0, 40.0]]), np.array([held]), np.array([home])
-    futures = np.array([[[[1.0, 0.0], [1.0, 0.0]]]])
-    values = np.zeros((1, 3))
-
-    value_offers(needs, (gains, moves, written), asked, futures, values)
-
-    assert values.tolist() == [[200.0, refused, refused]]
+    assert valued(held, home, (0.0, 0.0)) == [200.0, refused, refused]
 
 
 def test_an_offer_that_may_be_up_counts_by_its_chance():
@@ -244,15 +246,9 @@ def test_an_offer_that_may_be_up_counts_by_its_chance():
 
     Asked for together: 150 + 150 - 40 if it is up, else 100 with a alone and then 150 - 10.
     """
-    needs = np.array([[[True, False], [False, True], [True, True]]])
-    gains, moves = np.array([[100.0, 100.0, 150.0]]), np.full((1, 3, 3), 10.0)
-    asked = np.array([[0.0, 40.0, 40.0]]), np.array([0]), np.array([0])
-    futures = np.array([[[[1.0, 0.5], [1.0, 1.0]]]])
-    values = np.zeros((1, 3))
+    found = valued(0, 0, (0.5, 1.0))[2]
 
-    value_offers(needs, (gains, moves, moves * (1.0 - np.eye(3))), asked, futures, values)
-
-    assert values[0, 2] == 0.5 * (150.0 + 150.0 - 40.0) + 0.5 * (100.0 + 150.0 - 10.0)
+    assert found == 0.5 * (150.0 + 150.0 - 40.0) + 0.5 * (100.0 + 150.0 - 10.0)
 
 
 def test_a_forecast_forgets_what_was_not_seen_for_long():

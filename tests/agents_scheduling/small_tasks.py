@@ -14,6 +14,7 @@ from agents.scheduling.task import SchedulingTask
 from des import Plan
 from des.plan.replacement import Replacement
 
+ID = "EastWest/Scheduling-v0"
 NUM_EPOCHS = 5
 FEW = {
     "trainer": "ideal",

@@ -1,16 +1,21 @@
-"""Episodes take what `run_course` takes for the same plans, and environments do not mix."""
+"""Episodes take what `run_course` takes for the same plans; checkers are content with them."""
 
+import gymnasium
 import numpy as np
 import pytest
-from small_tasks import NUM_EPOCHS, Replaying, few, rare, some_actions
+from gymnasium.utils.env_checker import check_env
+from small_tasks import ID, NUM_EPOCHS, PAIR, Replaying, few, rare, some_actions
+from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from agents.decision.families import FAMILIES
 from agents.decision.run_epochs import run_course
+from agents.decision.situation import TIME_ONLY
 from agents.judge.step_times import mean_step
 from agents.scheduling.batch import SchedulingBatch
 from agents.scheduling.env import seeded_batch
 from agents.scheduling.task import Described
 from des import check_memory
+from scenarios.suites import suite
 
 NUM_ENVS = 24
 
@@ -76,6 +81,24 @@ def test_the_same_seed_gives_the_same_episodes():
     for step, again in zip(one, other, strict=True):
         np.testing.assert_equal(dict(step.metrics), dict(again.metrics))
         np.testing.assert_array_equal(step.observations, again.observations)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda: {"task": few()},
+        lambda: {"task": rare()},
+        lambda: {"task": few().variant("known", TIME_ONLY)},
+        lambda: PAIR,
+        lambda: {"world": suite("eval_held").world(1), "num_known": 0},
+    ],
+    ids=["short episodes", "rare exchanges", "known plans alone", "by hand", "a world of a suite"],
+)
+def test_both_checkers_are_content(arguments):
+    env = gymnasium.make(ID, **arguments()).unwrapped
+
+    check_env(env, skip_render_check=True)
+    check_env_sb3(env, skip_render_check=True)
 
 
 def test_steps_beyond_the_end_and_before_the_start_are_refused():

@@ -3,11 +3,9 @@
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
-from small_tasks import NUM_EPOCHS, PAIR, RARE, few, rare
+from small_tasks import ID, NUM_EPOCHS, PAIR, RARE, few
 from stable_baselines3 import DQN
-from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from agents.decision.families import FAMILIES
 from agents.decision.load import LoadLaw
@@ -19,26 +17,6 @@ from agents.scheduling.task import FIRST_KNOWN
 from des import DYNAMICS, LinkState, MarkovModulated, Topology, read_topology
 from des.plan.replacement import Replacement
 from scenarios.suites import suite
-
-ID = "EastWest/Scheduling-v0"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        lambda: {"task": few()},
-        lambda: {"task": rare()},
-        lambda: {"task": few().variant("known", TIME_ONLY)},
-        lambda: PAIR,
-        lambda: {"world": suite("eval_held").world(1), "num_known": 0},
-    ],
-    ids=["short episodes", "rare exchanges", "known plans alone", "by hand", "a world of a suite"],
-)
-def test_both_checkers_are_content(arguments):
-    env = gymnasium.make(ID, **arguments()).unwrapped
-
-    check_env(env, skip_render_check=True)
-    check_env_sb3(env, skip_render_check=True)
 
 
 def test_a_choice_alone_is_discrete_in_every_form_of_the_environment():

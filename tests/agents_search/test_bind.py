@@ -9,6 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_candidates import sites_of_servers
+from search_cases import fits
 
 from agents.decision.trained_workload import trained_workload
 from agents.search.bind import PlanBinder
@@ -96,14 +97,6 @@ def test_no_division_of_two_sites_is_quicker():
     )
 
     assert bind_plan(topology, workload, plan, trainer_named("megatron")).step_s == best_s
-
-
-def fits(topology, workload, plan):
-    try:
-        check_memory(topology, workload, plan)
-    except InfeasiblePlacementError:
-        return False
-    return True
 
 
 def test_deepspeed_gets_the_even_layers_next_to_those_given():

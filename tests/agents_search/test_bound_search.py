@@ -1,10 +1,9 @@
 """The search: plans that trainers run, times of the simulator, invariances, and misfits."""
 
 from dataclasses import replace
-from itertools import permutations
 
 import pytest
-from bound_cases import site, sites
+from bound_cases import joined, site, sites
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import TRAINERS, trainer_named
-from des import InfeasiblePlacementError, Link, Topology, Transport, check_memory, simulate
+from des import InfeasiblePlacementError, Topology, Transport, check_memory, simulate
 from des.plan.synchronisation import agree_every_step
 from des.world.runtime import runtime_named
 
@@ -29,22 +28,6 @@ BOUND = [name for name, trainer in TRAINERS.items() if not trainer.is_ideal]
 def searched(topology, name="megatron", objective=None, job=JOB, **changes):
     request = PlanRequest(topology=topology, job=job, trainer=trainer_named(name), **changes)
     return search_bound(request, objective)
-
-
-def joined(domains, bandwidth_bytes_per_s):
-    """Sites with equal links of a millisecond between every two."""
-    return Topology.of(
-        domains,
-        [
-            Link(
-                source=one.name,
-                target=other.name,
-                bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-                latency_s=1e-3,
-            )
-            for one, other in permutations(domains, 2)
-        ],
-    )
 
 
 @pytest.mark.parametrize("name", BOUND)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bound_cases import site, sites
+from bound_cases import joined, site, sites
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,28 +15,10 @@ from agents.search.copy_sets import MOST_COPIES, partitions
 from agents.search.outer_modes import outer_modes
 from agents.search.search import PlanRequest
 from agents.trainers.table import trainer_named
-from des import DecoupledDiLoCo, DiLoCo, Link, StreamingDiLoCo, Topology, check_memory
+from des import DecoupledDiLoCo, DiLoCo, StreamingDiLoCo, check_memory
 
 JOB = TrainingJob(model="llama2_7b", num_sequences=32)
 LARGE = TrainingJob(model="llama2_7b", num_sequences=256)
-
-
-def joined(domains, bandwidth_bytes_per_s):
-    """Sites with equal links of a millisecond between every two."""
-    return Topology.of(
-        domains,
-        [
-            Link(
-                source=one.name,
-                target=other.name,
-                bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-                latency_s=1e-3,
-            )
-            for one in domains
-            for other in domains
-            if one is not other
-        ],
-    )
 
 
 def searched(topology, name, job=JOB, **changes):

@@ -124,35 +124,47 @@ def test_a_message_to_itself_goes_up_and_down_a_switch():
     assert arrivals.times_ns == (67_812_500, 67_812_500 + 3_906_249)
 
 
-@pytest.mark.parametrize("topology", ["Ring", "FullyConnected"])
-def test_a_message_to_itself_aborts_elsewhere(topology):
-    with pytest.raises(AbortError, match="source and target must differ, got NPU 2 twice"):
-        deliver(network(dimension(topology)), [Sent(0, 2, 2, MIB)], backend="aware")
+@pytest.mark.parametrize(
+    ("topologies", "ends", "message"),
+    [
+        (("Ring", "FullyConnected"), (2, 2), "source and target must differ, got NPU 2 twice"),
+        (("Ring", "FullyConnected", "Switch"), (1, 4), r"NPU must be within \[0, 4\), got 4"),
+    ],
+)
+def test_messages_that_lead_nowhere_abort(topologies, ends, message):
+    for topology in topologies:
+        with pytest.raises(AbortError, match=message):
+            deliver(network(dimension(topology)), [Sent(0, *ends, MIB)], backend="aware")
 
 
-@pytest.mark.parametrize("topology", ["Ring", "FullyConnected", "Switch"])
-def test_a_target_out_of_range_aborts(topology):
-    with pytest.raises(AbortError, match=r"NPU must be within \[0, 4\), got 4"):
-        deliver(network(dimension(topology)), [Sent(0, 1, 4, MIB)], backend="aware")
-
-
-def test_a_ring_of_two_aborts_before_any_message():
-    with pytest.raises(AbortError, match="dimension 0: an aware Ring must have at least 3"):
-        make_network(network(dimension("Ring", 2)), EventQueue(), backend="aware")
-
-
-def test_several_dimensions_are_a_usage_error_that_names_the_flag():
-    with pytest.raises(
-        AstraSimUsageError, match=r"one dimension unless --multi-dimensional .* got 2"
-    ):
-        make_network(network(dimension(), dimension()), EventQueue(), backend="aware")
-
-
-def test_there_are_two_backends():
-    with pytest.raises(
-        AstraSimUsageError, match="backend: must be one of unaware, aware; got 'detailed'"
-    ):
-        make_network(network(dimension()), EventQueue(), backend="detailed")
+@pytest.mark.parametrize(
+    ("dimensions", "backend", "error", "message"),
+    [
+        (
+            [dimension("Ring", 2)],
+            "aware",
+            AbortError,
+            "dimension 0: an aware Ring must have at least 3",
+        ),
+        (
+            [dimension(), dimension()],
+            "aware",
+            AstraSimUsageError,
+            r"one dimension unless --multi-dimensional .* got 2",
+        ),
+        (
+            [dimension()],
+            "detailed",
+            AstraSimUsageError,
+            "backend: must be one of unaware, aware; got 'detailed'",
+        ),
+    ],
+)
+def test_networks_that_there_are_not_are_refused_before_any_message(
+    dimensions, backend, error, message
+):
+    with pytest.raises(error, match=message):
+        make_network(network(*dimensions), EventQueue(), backend=backend)
 
 
 @given(config=one_dimensional_networks(), chosen=st.data())

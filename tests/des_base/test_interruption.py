@@ -43,6 +43,13 @@ def ended_by(
     return process.returncode, shown, errors
 
 
+def quick_end_of(code: str) -> tuple[int, str]:
+    """Exit code and stderr of a program that ends by itself."""
+    with python("-c", code, text=True, stderr=subprocess.PIPE) as process:
+        errors = process.communicate()[1]
+    return process.returncode, errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_signal_ends_a_command_as_ctrl_c_does(number):
     assert ended_by([number]) == (INTERRUPTED, "", "interrupted\n")
@@ -73,8 +80,7 @@ signal.signal(signal.SIGHUP, signal.SIG_IGN)
 from des.base.command import exit_code_of
 raise SystemExit(exit_code_of(lambda: os.kill(os.getpid(), signal.SIGHUP) or 0))
 """
-    with python("-c", code) as process:
-        assert process.wait() == 0
+    assert quick_end_of(code) == (0, "")
 
 
 def test_a_terminal_that_is_closed_ends_a_command_without_a_traceback():
@@ -104,10 +110,7 @@ def body():
     {then}
 raise SystemExit(exit_code_of(body))
 """
-    with python("-c", code, text=True, stderr=subprocess.PIPE) as process:
-        assert process.communicate()[1] == "interrupted\n"
-
-    assert process.returncode == INTERRUPTED
+    assert quick_end_of(code) == (INTERRUPTED, "interrupted\n")
 
 
 def test_a_command_inside_of_another_one_is_interrupted_with_it():
@@ -117,10 +120,7 @@ from des.base.command import exit_code_of
 inner = lambda: exit_code_of(lambda: os.kill(os.getpid(), signal.SIGTERM) or 0)
 raise SystemExit(exit_code_of(inner))
 """
-    with python("-c", code, text=True, stderr=subprocess.PIPE) as process:
-        assert process.communicate()[1] == "interrupted\n"
-
-    assert process.returncode == INTERRUPTED
+    assert quick_end_of(code) == (INTERRUPTED, "interrupted\n")
 
 
 def test_handlers_are_as_before_after_a_command_that_was_not_interrupted():
@@ -131,5 +131,4 @@ before = signal.getsignal(signal.SIGTERM)
 exit_code_of(lambda: 0)
 raise SystemExit(signal.getsignal(signal.SIGTERM) != before)
 """
-    with python("-c", code) as process:
-        assert process.wait() == 0
+    assert quick_end_of(code) == (0, "")

@@ -2,12 +2,14 @@
 
 import math
 import os
+import runpy
 import shutil
-import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from forked import printed_by
 from hypothesis import given
 from hypothesis import strategies as st
 from numba.core import config
@@ -55,14 +57,15 @@ def package(tmp_path: Path) -> Path:
 
 def run(package: Path, **variables: str) -> list[float]:
     """Result of the kernel in a process of its own, and how often the cache had it or not."""
-    path = f"{package.parent}{os.pathsep}{ROOT}"
-    kept = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment = {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **variables}
-    command = [sys.executable, "-m", f"{package.name}.outer"]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True, cwd=package.parent
-    )
-    return [float(word) for word in done.stdout.split()]
+
+    def show() -> None:
+        os.environ.pop("NUMBA_CACHE_DIR", None)
+        os.environ.update(variables)
+        sys.dont_write_bytecode, tempfile.tempdir = True, None
+        sys.path.insert(0, str(package.parent))
+        runpy.run_module(f"{package.name}.outer", run_name="__main__")
+
+    return [float(word) for word in printed_by(show, package.parent).split()]
 
 
 def folder_of(package: Path) -> str:

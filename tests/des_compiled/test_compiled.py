@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 from sending import moving, with_transport
-from sharing import gpus
 from strategies import FREE_BANDWIDTH_BYTES_PER_S, free_world, plan, unit_workload, world
 
-from des import Operation, Parallelism, Placement, Plan, StarvationError, Topology, Transport
+from des import Operation, StarvationError
 from des.compiled.kernels.general import run_program
 from des.compiled.kernels.program import BEYOND, DEADLOCK, STARVED
 from des.compiled.links import Pieces
@@ -21,12 +20,6 @@ from des.program.worker_lists import worker_lists
 FREE = (FREE_BANDWIDTH_BYTES_PER_S, 0.0)
 
 
-def starts_s(topology: Topology, chosen: Plan, passes_s: list, stage: int) -> list[float]:
-    """Starts of the forward passes of a stage, of 3 microbatches."""
-    result = simulate_compiled(topology, unit_workload(passes_s, num_microbatches=3), chosen)
-    return [span.start_s for span in result.spans if (span.stage, span.kind) == (stage, "F")]
-
-
 def test_two_stages_by_hand():
     """F 0-1, 1 s on the wire and 1 s of flight, F 3-4, B 4-6, 2 s back, B 8-10."""
     topology = world("AB", {"AB": (1.0, 1.0), "BA": (1.0, 1.0)})
@@ -38,74 +31,22 @@ def test_two_stages_by_hand():
     assert result.makespan_s == 10
 
 
-def test_a_message_arrives_before_a_worker_asks_by_hand():
-    """Pattern A, B, A, gpipe; A forwards 2 s, B 1 s, and from B to A 1 s.
-
-    At 4 stage 0 has done F1, and F0 of stage 2 is there: A does that first.
-    """
-    topology = world("AB", {"AB": FREE, "BA": (FREE_BANDWIDTH_BYTES_PER_S, 1.0)})
-    chosen, passes_s = plan(0, 1, 0, schedule="gpipe"), [(2, 1), (1, 1), (2, 1)]
-
-    assert starts_s(topology, chosen, passes_s, 0) == [0, 2, 6]
-    assert starts_s(topology, chosen, passes_s, 2) == [4, 8, 10]
-
-
-def test_of_two_workers_the_first_asks_first_by_hand():
-    """Pattern A, B, A, gpipe, all forwards 1 s, free links.
-
-    At 2 stage 0 has done F1 and asks for F2; then B has done F0, which it sends to stage 2.
-    """
-    chosen, passes_s = plan(0, 1, 0, schedule="gpipe"), [(1, 1)] * 3
-
-    assert starts_s(free_world(2), chosen, passes_s, 0) == [0, 1, 2]
-    assert starts_s(free_world(2), chosen, passes_s, 2) == [3, 4, 5]
-
-
-def test_fair_sharing_by_hand():
+@pytest.mark.parametrize(
+    ("sharing", "ends_s"), [("fair", [(1, 4, 4), (2, 5, 5)]), ("none", [(1, 3, 3), (2, 4, 4)])]
+)
+def test_shared_wires_by_hand(sharing, ends_s):
     """Two activations of 2 bytes, ready at 1 and 2 s, on a wire of 1 byte/s.
 
-    The first has 1 byte when the second comes, and half the wire from then on: it leaves at 4, the
-    second at 5.
+    Fair: the first has 1 byte when the second comes, and half the wire from then on: it leaves at
+    4, the second at 5. Without queues each is alone on the wire: gone at 3 and 4.
     """
-    topology = with_transport(world("AB", {"AB": (1.0, 0.0), "BA": FREE}), sharing="fair")
+    topology = with_transport(world("AB", {"AB": (1.0, 0.0), "BA": FREE}), sharing=sharing)
     workload = unit_workload([(8, 8), (8, 8)], num_microbatches=2, message_bytes=2.0)
 
     result = simulate_compiled(topology, workload, plan(0, 1, schedule="gpipe"))
     forward = [move[4:] for move in result.transfers if move.kind == "F"]
-    assert forward == [(1, 4, 4), (2, 5, 5)]
+    assert forward == ends_s
     assert result.links[0].busy_s == 4
-
-
-def test_no_queues_by_hand():
-    """Two activations of 2 bytes, ready at 1 and 2 s, each alone on 1 byte/s: gone at 3 and 4."""
-    topology = with_transport(world("AB", {"AB": (1.0, 0.0), "BA": FREE}), sharing="none")
-    workload = unit_workload([(8, 8), (8, 8)], num_microbatches=2, message_bytes=2.0)
-
-    result = simulate_compiled(topology, workload, plan(0, 1, schedule="gpipe"))
-    forward = [move[4:] for move in result.transfers if move.kind == "F"]
-    assert forward == [(1, 3, 3), (2, 4, 4)]
-    assert result.links[0].busy_s == 4
-
-
-@pytest.mark.parametrize(("sharing", "second_s"), [("fifo", 5.25), ("none", 4.25)])
-def test_wires_inside_a_domain_by_hand(sharing, second_s):
-    """Two devices; activations of 8 bytes leave at 1 and 2 s, take 2 s at 4 bytes/s and 0.25 s.
-
-    The second device does the first at 3.25 s. The second is there at 4.25 s if it need not wait.
-    """
-    topology = replace(
-        Topology.of([gpus("A", 2, (4.0, 0.25))], []), transport=Transport(sharing=sharing)
-    )
-    chosen = Plan(
-        placement=Placement(domain_of_layer=(0, 0)),
-        schedule="gpipe",
-        parallelism=(Parallelism(pipeline=2),),
-    )
-    workload = unit_workload([(1, 2)] * 2, num_microbatches=2, message_bytes=8.0)
-
-    result = simulate_compiled(topology, workload, chosen)
-    forward = [span.start_s for span in result.spans if (span.stage, span.kind) == (1, "F")]
-    assert forward == [3.25, second_s]
 
 
 @pytest.mark.parametrize(("sharing", "end_s"), [("fifo", 8.0), ("fair", 7.0), ("none", 5.0)])

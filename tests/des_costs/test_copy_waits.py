@@ -173,17 +173,27 @@ def test_copies_of_experts_sum_up_among_themselves():
     assert simulate(topology, workload, plan).makespan_s == pytest.approx(last_s + 2 * half_s)
 
 
+ON_NODES = replace(
+    gpus("A", 32, (7.0, 0.5)),
+    nodes=Nodes(gpus_per_node=8, nics_per_node=4, nic_bandwidth_bytes_per_s=3.0, nic_latency_s=1.0),
+)
+"""32 GPUs, nodes of 8 with 4 cards."""
+
+
+def assert_same_experts_lie_apart(shared):
+    """The same experts lie 16 GPUs apart: one on each of 2 nodes."""
+    same = expert_data_group(ON_NODES, shared, 0)
+    assert (same.num_ranks, same.num_nodes, same.most_per_node) == (2, 2, 1)
+    assert same.outer_bandwidth_bytes_per_s == 4 * 3.0 / 8
+
+
 def test_groups_of_copies_on_nodes():
-    """32 GPUs, nodes of 8 with 4 cards: 2 tensor x 2 context x 8 data, experts over 8 copies."""
-    nodes = Nodes(
-        gpus_per_node=8, nics_per_node=4, nic_bandwidth_bytes_per_s=3.0, nic_latency_s=1.0
-    )
-    domain = replace(gpus("A", 32, (7.0, 0.5)), nodes=nodes)
+    """2 tensor x 2 context x 8 data, experts over 8 copies."""
     shared = Parallelism(tensor=2, data=8, context=2, expert=8)
-    ring = block_group(domain, shared, 2, num_senders=1)
+    ring = block_group(ON_NODES, shared, 2, num_senders=1)
     assert ring.one_level == (7.0, 0.5)
     # 8 copies are 16 GPUs, so 4 on each of 2 nodes; both groups of a node have 2 cards
-    assert block_group(domain, shared, 8) == RankGroup(
+    assert block_group(ON_NODES, shared, 8) == RankGroup(
         num_ranks=8,
         num_nodes=2,
         most_per_node=4,
@@ -192,26 +202,17 @@ def test_groups_of_copies_on_nodes():
         outer_bandwidth_bytes_per_s=6.0,
         outer_latency_s=1.0,
     )
-    # the same experts lie 16 GPUs apart: one on each of 2 nodes
-    same = expert_data_group(domain, shared, 0)
-    assert (same.num_ranks, same.num_nodes, same.most_per_node) == (2, 2, 1)
-    assert same.outer_bandwidth_bytes_per_s == 4 * 3.0 / 8
+    assert_same_experts_lie_apart(shared)
 
 
 def test_whole_experts_fill_nodes_in_a_row():
-    """32 GPUs, nodes of 8 with 4 cards: 16 experts' GPUs are 2 nodes, and 2 such groups."""
-    nodes = Nodes(
-        gpus_per_node=8, nics_per_node=4, nic_bandwidth_bytes_per_s=3.0, nic_latency_s=1.0
-    )
-    domain = replace(gpus("A", 32, (7.0, 0.5)), nodes=nodes)
+    """16 experts' GPUs are 2 nodes, and 2 such groups."""
     shared = Parallelism(tensor=2, data=16, expert=16, whole_experts=True)
-    found = expert_group(domain, shared)
+    found = expert_group(ON_NODES, shared)
     assert (found.num_ranks, found.num_nodes, found.most_per_node) == (16, 2, 8)
     assert found.outer_bandwidth_bytes_per_s == 4 * 3.0
-    same = expert_data_group(domain, shared, 0)
-    assert (same.num_ranks, same.num_nodes, same.most_per_node) == (2, 2, 1)
-    assert same.outer_bandwidth_bytes_per_s == 4 * 3.0 / 8
-    assert expert_group(domain, replace(shared, expert=8)).one_level == (7.0, 0.5)
+    assert_same_experts_lie_apart(shared)
+    assert expert_group(ON_NODES, replace(shared, expert=8)).one_level == (7.0, 0.5)
 
 
 @pytest.mark.parametrize("sharding", ["none", "optimiser", "parameters"])

@@ -31,25 +31,19 @@ def test_a_ring_of_eight_at_a_switch_by_hand():
     assert found.bus_bandwidth_bytes_per_s == pytest.approx(210e6 / found.time_s)
 
 
-def test_a_tree_inside_a_server_is_a_chain_by_hand():
-    """Up and down 7 hops of 1 us, and twice the buffer."""
-    found = all_reduce_time(switched(), 120e6, "tree")
+@pytest.mark.parametrize(
+    ("num_gpus", "num_bytes", "kind", "time_s"),
+    [
+        (8, 120e6, "tree", 14e-6 + 1.6e-3),  # a chain: up and down 7 hops of 1 us, twice the buffer
+        (8, 120e6, "halving", 6e-6 + 1.4e-3),  # 3 exchanges there and back; the bytes of a ring
+        # Four exchange twice; before and after, 150 MB pass between the fifth and the first.
+        (5, 150e6, "halving", 6e-6 + 1.5e-3 + 2e-3),
+    ],
+)
+def test_trees_and_halving_at_a_switch_by_hand(num_gpus, num_bytes, kind, time_s):
+    found = all_reduce_time(switched(num_gpus), num_bytes, kind)
 
-    assert found.time_s == pytest.approx(LAUNCH_S + 14e-6 + 1.6e-3)
-
-
-def test_halving_of_eight_at_a_switch_by_hand():
-    """3 exchanges there and back; the same bytes as a ring."""
-    found = all_reduce_time(switched(), 120e6, "halving")
-
-    assert found.time_s == pytest.approx(LAUNCH_S + 6e-6 + 1.4e-3)
-
-
-def test_halving_of_five_hands_the_fifth_buffer_over_by_hand():
-    """Four exchange twice; before and after, 150 MB pass between the fifth and the first."""
-    found = all_reduce_time(switched(5), 150e6, "halving")
-
-    assert found.time_s == pytest.approx(LAUNCH_S + 6e-6 + 1.5e-3 + 2e-3)
+    assert found.time_s == pytest.approx(LAUNCH_S + time_s)
 
 
 def test_two_servers_of_four_by_hand():

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sharing import gpus, with_parameters
+from sharing import gpus, simulate_alone, with_parameters
 from strategies import (
     plan,
     unit_workload,
@@ -19,12 +19,11 @@ from des import (
     Placement,
     Plan,
     Topology,
-    Transport,
     simulate,
 )
+from des.compiled.simulate import simulate_compiled
 from des.costs.collectives import ring_all_reduce_s
 from des.costs.stage_times import compute_rate_flops_per_s
-from des.world.transport import PLAIN
 
 
 def times(result, stage):
@@ -34,17 +33,6 @@ def times(result, stage):
         for span in result.spans
         if span.stage == stage
     }
-
-
-def alone(domain, workload, *, schedule="1f1b", transport=PLAIN, **parallelism):
-    """Simulate all layers on one domain whose GPUs share them."""
-    chosen = Plan(
-        placement=Placement(domain_of_layer=(0,) * workload.num_layers),
-        schedule=schedule,
-        parallelism=(Parallelism(**parallelism),),
-    )
-    world_alone = dataclasses.replace(Topology.of([domain], []), transport=transport)
-    return simulate(world_alone, workload, chosen)
 
 
 # One device of several GPUs.
@@ -57,7 +45,7 @@ def test_data_parallelism_by_hand():
     """
     workload = with_parameters(unit_workload([(1, 2)], num_microbatches=2), 5.0)
 
-    result = alone(gpus("A", 4, (10.0, 0.25)), workload, data=4)
+    result = simulate_alone(gpus("A", 4, (10.0, 0.25)), workload, data=4)
     assert times(result, 0) == {
         "F0": (0, 0.25),
         "B0": (0.25, 0.75),
@@ -84,7 +72,7 @@ def test_data_parallelism_is_a_faster_device_and_one_ring_all_reduce(
     workload = unit_workload([(1, 2), (3, 4)], num_microbatches=num_microbatches)
     workload = with_parameters(workload, num_parameters)
 
-    result = alone(gpus("A", data, inner), workload, data=data)
+    result = simulate_alone(gpus("A", data, inner), workload, data=data)
     ring_s = ring_all_reduce_s(2 * 2 * num_parameters, data, *inner)
     assert result.makespan_s == pytest.approx(num_microbatches * 10 / data + ring_s)
 
@@ -98,10 +86,10 @@ def test_tensor_parallelism_by_hand():
     workload = unit_workload([(1, 2)] * 2, num_microbatches=1, message_bytes=8.0)
     domain = gpus("A", 2, (8.0, 0.5))
 
-    whole = alone(domain, workload, tensor=2)
+    whole = simulate_alone(domain, workload, tensor=2)
     assert times(whole, 0) == {"F0": (0, 9), "B0": (9, 19)}
     assert whole.makespan_s == 19
-    halves = alone(domain, workload, schedule="zb_h1", tensor=2)
+    halves = simulate_alone(domain, workload, schedule="zb_h1", tensor=2)
     assert times(halves, 0) == {"F0": (0, 9), "D0": (9, 18), "W0": (18, 19)}
 
 
@@ -109,7 +97,9 @@ def test_replicas_of_a_device_sum_up_their_share_of_the_tensor():
     """Two replicas of two GPUs hold half a message each: 2 (0.5 + 2 / 8) = 1.5 s twice a layer."""
     workload = unit_workload([(1, 2)], num_microbatches=1, message_bytes=8.0)
 
-    result = alone(gpus("A", 4, (8.0, 0.5)), with_parameters(workload, 0.0), tensor=2, data=2)
+    result = simulate_alone(
+        gpus("A", 4, (8.0, 0.5)), with_parameters(workload, 0.0), tensor=2, data=2
+    )
     assert times(result, 0) == {"F0": (0, 0.25 + 3.0), "B0": (3.25, 3.25 + 0.5 + 3.0)}
 
 
@@ -122,7 +112,7 @@ def test_tensor_parallelism_on_free_inner_links_is_one_faster_device(tensor, pas
     workload = unit_workload(passes_s, num_microbatches=3, message_bytes=8.0)
     domain = gpus("A", tensor)
 
-    shared = alone(domain, workload, tensor=tensor)
+    shared = simulate_alone(domain, workload, tensor=tensor)
     whole = simulate(Topology.of([domain], []), workload, plan(*[0] * len(passes_s)))
     assert shared.spans == whole.spans
     assert shared.makespan_s == whole.makespan_s
@@ -148,64 +138,56 @@ def test_a_domain_of_p_devices_is_the_textbook_pipeline(schedule, num_devices, n
     """(m + p - 1)(f + b) on free inner links, each device with an equal part of 12 layers."""
     workload = unit_workload([(1, 2)] * 60, num_microbatches=num_microbatches)
 
-    result = alone(gpus("A", num_devices), workload, schedule=schedule, pipeline=num_devices)
+    result = simulate_alone(
+        gpus("A", num_devices), workload, schedule=schedule, pipeline=num_devices
+    )
     each_s = 60 / num_devices * 3
     assert result.makespan_s == (num_microbatches + num_devices - 1) * each_s
     assert [stage.device for stage in result.stages] == list(range(num_devices))
     assert {stage.domain for stage in result.stages} == {"A"}
 
 
-def test_messages_queue_for_the_wires_of_a_domain_by_hand():
+@pytest.mark.parametrize("simulator", [simulate, simulate_compiled])
+@pytest.mark.parametrize(
+    ("sharing", "back", "there"),
+    [
+        ("fifo", [(10.5, 12.5), (12.5, 14.5)], [5.25, 6.25, 8.25]),
+        ("none", [(9.5, 11.5), (11.5, 13.5)], [4.25, 5.25, 7.25]),
+    ],
+)
+def test_messages_queue_for_the_wires_of_a_domain_by_hand(simulator, sharing, back, there):
     """Two devices, forward 1 s, backward 2 s; 8 bytes take 2 s and then 0.25 s, each way its own.
 
     Device 0: F0 0-1, F1 1-2. F0 leaves 1-3, there at 3.25; F1 leaves 3-5, there at 5.25.
     Device 1: F0 3.25-4.25, F1 5.25-6.25, B0 6.25-8.25, B1 8.25-10.25.
     B0 leaves 8.25-10.25, there at 10.5; B1 leaves 10.25-12.25, there at 12.5.
     Device 0: B0 10.5-12.5, B1 12.5-14.5.
+
+    Without queues F1 leaves at 2-4 s and is there at 4.25, where F0 ends. Device 1: F0 3.25-4.25,
+    F1 4.25-5.25, B0 5.25-7.25, B1 7.25-9.25. B1 is back at 11.5.
     """
     workload = unit_workload([(1, 2)] * 2, num_microbatches=2, message_bytes=8.0)
+    domain, rules = gpus("A", 2, (4.0, 0.25)), {"sharing": sharing, "simulator": simulator}
+    begin_s, first_s, second_s = there
 
-    result = alone(gpus("A", 2, (4.0, 0.25)), workload, schedule="gpipe", pipeline=2)
-    assert times(result, 0) == {
-        "F0": (0, 1),
-        "F1": (1, 2),
-        "B0": (10.5, 12.5),
-        "B1": (12.5, 14.5),
-    }
+    result = simulate_alone(domain, workload, schedule="gpipe", pipeline=2, **rules)
+    assert times(result, 0) == {"F0": (0, 1), "F1": (1, 2), "B0": back[0], "B1": back[1]}
     assert times(result, 1) == {
         "F0": (3.25, 4.25),
-        "F1": (5.25, 6.25),
-        "B0": (6.25, 8.25),
-        "B1": (8.25, 10.25),
+        "F1": (begin_s, first_s),
+        "B0": (first_s, second_s),
+        "B1": (second_s, second_s + 2.0),
     }
     assert result.transfers == ()
-
-
-def test_messages_do_not_queue_for_the_wires_of_a_domain_where_nothing_queues_by_hand():
-    """The same without queues: F1 leaves at 2-4 s and is there at 4.25, where F0 ends.
-
-    Device 1: F0 3.25-4.25, F1 4.25-5.25, B0 5.25-7.25, B1 7.25-9.25. B1 is back at 11.5.
-    """
-    workload = unit_workload([(1, 2)] * 2, num_microbatches=2, message_bytes=8.0)
-    domain = gpus("A", 2, (4.0, 0.25))
-
-    result = alone(
-        domain, workload, schedule="gpipe", transport=Transport(sharing="none"), pipeline=2
-    )
-    assert times(result, 0) == {"F0": (0, 1), "F1": (1, 2), "B0": (9.5, 11.5), "B1": (11.5, 13.5)}
-    assert times(result, 1) == {
-        "F0": (3.25, 4.25),
-        "F1": (4.25, 5.25),
-        "B0": (5.25, 7.25),
-        "B1": (7.25, 9.25),
-    }
 
 
 def test_replicas_of_neighbouring_devices_send_their_shares_side_by_side():
     """Two replicas a device halve passes and messages: 8 bytes take 1 s."""
     workload = unit_workload([(2, 4)] * 2, num_microbatches=1, message_bytes=8.0)
 
-    result = alone(gpus("A", 4, (4.0, 0.25)), with_parameters(workload, 0.0), data=2, pipeline=2)
+    result = simulate_alone(
+        gpus("A", 4, (4.0, 0.25)), with_parameters(workload, 0.0), data=2, pipeline=2
+    )
     assert times(result, 0) == {"F0": (0, 1), "B0": (6.5, 8.5)}
     assert times(result, 1) == {"F0": (2.25, 3.25), "B0": (3.25, 5.25)}
 

@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from noded import noded_cases
-from sharing import FEW, equal_world, gpus, replicas, with_parameters
+from sharing import FEW, equal_world, gpus, replicas, simulate_alone, with_parameters
 from strategies import corrections, unit_workload
 
 from des import NO_CORRECTIONS, Nodes, Parallelism, Placement, Plan, Topology, simulate
@@ -21,15 +21,6 @@ from des.schedules import stage_orders, timing_of
 
 NO_LATENCY = (8.0, 0.0)
 """Inner links of 8 bytes/s."""
-
-
-def alone(domain, workload, *, schedule="1f1b", **parallelism):
-    chosen = Plan(
-        placement=Placement(domain_of_layer=(0,) * workload.num_layers),
-        schedule=schedule,
-        parallelism=(Parallelism(**parallelism),),
-    )
-    return simulate(Topology.of([domain], []), workload, chosen)
 
 
 def test_a_layer_that_computes_longer_hides_its_neighbours_messages():
@@ -54,7 +45,7 @@ def test_two_layers_of_two_replicas_by_hand(sharding, forward_s, backward_s, beh
     """
     workload = with_parameters(unit_workload([(1, 2)] * 2, num_microbatches=2), 8.0)
 
-    found = alone(gpus("A", 2, NO_LATENCY), workload, data=2, sharding=sharding)
+    found = simulate_alone(gpus("A", 2, NO_LATENCY), workload, data=2, sharding=sharding)
     lengths_s = [(span.kind, span.end_s - span.start_s) for span in found.spans]
     assert lengths_s == [("F", forward_s), ("B", backward_s)] * 2
     assert found.makespan_s == found.spans[-1].end_s + behind_s
@@ -81,7 +72,7 @@ def test_halves_of_the_backward_pass_by_hand():
     """D gathers two layers' weights of 1 s: 1 s, 0.5 + 0.5 s, 0.5 s. W scatters as much."""
     workload = with_parameters(unit_workload([(1, 2)] * 2, num_microbatches=1), 8.0)
 
-    found = alone(
+    found = simulate_alone(
         gpus("A", 2, NO_LATENCY), workload, schedule="zb_h1", data=2, sharding="parameters"
     )
     assert [span.end_s - span.start_s for span in found.spans] == [2.5, 2.5, 2.5]
@@ -97,7 +88,7 @@ def test_two_levels_gather_as_rings_over_the_nodes_do():
     ring_s = group_all_gather_s(16.0, data_group(domain, Parallelism(data=8), 0))
     assert ring_s == 4 * 0.5 + 3 * 1.0 + 14 / 2.0
 
-    found = alone(domain, workload, data=8, sharding="parameters")
+    found = simulate_alone(domain, workload, data=8, sharding="parameters")
     assert [span.end_s - span.start_s for span in found.spans] == [
         pytest.approx(4 * ring_s),
         pytest.approx(8 * ring_s),

@@ -10,7 +10,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings
 from noded import noded_cases
-from sharing import FEW, equal_world, gpus, replicas, with_parameters
+from sharing import FEW, equal_world, gpus, replicas, simulate_alone, with_parameters
 from strategies import corrections, unit_workload
 
 from des import Domain, Nodes, Parallelism, Placement, Plan, Topology, simulate
@@ -30,20 +30,11 @@ def on_nodes(num_gpus: int, size: int, *, cards: int, outer: tuple[float, float]
     return replace(gpus("A", num_gpus, (8.0, 0.5)), nodes=nodes)
 
 
-def alone(domain, workload, *, schedule="1f1b", **parallelism):
-    chosen = Plan(
-        placement=Placement(domain_of_layer=(0,) * workload.num_layers),
-        schedule=schedule,
-        parallelism=(Parallelism(**parallelism),),
-    )
-    return simulate(Topology.of([domain], []), workload, chosen)
-
-
 def test_tensor_groups_inside_a_node_do_not_see_the_cards():
     """As on one level: 2 (0.5 + 4 / 8) = 2 s an all-reduce, two of them a pass."""
     workload = unit_workload([(1, 2)], num_microbatches=1, message_bytes=8.0)
 
-    found = alone(on_nodes(4, 2, cards=1, outer=(1e-3, 9.0)), workload, tensor=2)
+    found = simulate_alone(on_nodes(4, 2, cards=1, outer=(1e-3, 9.0)), workload, tensor=2)
     assert [span.end_s for span in found.spans] == [0.5 + 4, 0.5 + 4 + 1 + 4]
 
 
@@ -54,7 +45,7 @@ def test_a_tensor_group_over_two_nodes_by_hand():
     """
     workload = unit_workload([(1, 2)], num_microbatches=1, message_bytes=8.0)
 
-    found = alone(on_nodes(4, 2, cards=2, outer=(2.0, 1.0)), workload, tensor=4)
+    found = simulate_alone(on_nodes(4, 2, cards=2, outer=(2.0, 1.0)), workload, tensor=4)
     assert [span.end_s for span in found.spans] == [0.25 + 14, 0.25 + 14 + 0.5 + 14]
 
 
@@ -63,7 +54,9 @@ def test_devices_of_different_nodes_send_over_their_cards(cards, transfer_s):
     """Each of two GPUs sends its replica's 4 bytes at 1 byte/s, or at half of it, and 1 s."""
     workload = unit_workload([(2, 4)] * 2, num_microbatches=1, message_bytes=8.0)
 
-    found = alone(on_nodes(4, 2, cards=cards, outer=(1.0, 1.0)), workload, data=2, pipeline=2)
+    found = simulate_alone(
+        on_nodes(4, 2, cards=cards, outer=(1.0, 1.0)), workload, data=2, pipeline=2
+    )
     start_s = [span.start_s for span in found.spans if span.stage == 1]
     assert start_s[0] == 1.0 + transfer_s + 1.0
 
@@ -78,7 +71,7 @@ def test_tensor_groups_send_parts_to_another_node_and_gather_them():
     slow = replace(quick, intra_bandwidth_bytes_per_s=0.5)
     sums_s = {quick: 2 * 2 * (0.5 + 0.5), slow: 2 * 2 * (0.5 + 8.0)}
     for domain, sent_s in ((quick, 4.0 + 1.0 + 1.0), (slow, 8.0 + 1.0)):
-        found = alone(domain, workload, tensor=2, pipeline=2)
+        found = simulate_alone(domain, workload, tensor=2, pipeline=2)
         first, *_ = (span for span in found.spans if span.stage == 1)
         assert first.start_s == 1.0 + sums_s[domain] + sent_s
 
@@ -87,7 +80,7 @@ def test_devices_of_one_node_send_inside_it():
     """The first border lies in a node (8 / 8 + 0.5 s), the second between two (8 / 1 + 1 s)."""
     workload = unit_workload([(1, 2)] * 4, num_microbatches=1, message_bytes=8.0)
 
-    found = alone(on_nodes(4, 2, cards=1, outer=(1.0, 1.0)), workload, pipeline=4)
+    found = simulate_alone(on_nodes(4, 2, cards=1, outer=(1.0, 1.0)), workload, pipeline=4)
     forward = [span for span in found.spans if span.kind == "F"]
     starts_s = sorted(span.start_s for span in forward)
     assert starts_s == [0.0, 1 + 1.5, 2 + 1.5 + 9, 3 + 1.5 + 9 + 1.5]
@@ -100,9 +93,9 @@ def test_replicas_of_all_nodes_sum_up_over_the_cards():
     """
     workload = with_parameters(unit_workload([(8, 16)], num_microbatches=1), 8.0)
 
-    found = alone(on_nodes(8, 2, cards=1, outer=(2.0, 1.0)), workload, data=8)
+    found = simulate_alone(on_nodes(8, 2, cards=1, outer=(2.0, 1.0)), workload, data=8)
     assert found.makespan_s == pytest.approx(3 + 21)
-    sharded = alone(
+    sharded = simulate_alone(
         on_nodes(8, 2, cards=1, outer=(2.0, 1.0)), workload, data=8, sharding="optimiser"
     )
     assert sharded.makespan_s == pytest.approx(3 + 24)  # every GPU needs its part first

@@ -35,24 +35,25 @@ def ends_s(topology: Topology, *messages: tuple[str, float, float]) -> list[floa
     ).ends_s()
 
 
-def test_an_uplink_gives_later_messages_what_earlier_ones_leave():
-    """Of 10 B/s the first has 6 for 2 s; the second has 4 until then, and 8 behind."""
-    topology = star("fifo", Access(uplink_bytes_per_s=10.0))
-
-    assert ends_s(topology, ("AB", 0, 12), ("AC", 0, 24)) == [2.0, 4.0]
-
-
-def test_a_message_that_waits_for_its_link_leaves_the_uplink_to_others():
-    """The second one waits for AB until 2 s, and has it from 2 s to 3 s; the third has 4 of 10."""
-    topology = star("fifo", Access(uplink_bytes_per_s=10.0))
-
-    assert ends_s(topology, ("AB", 0, 12), ("AB", 0, 6), ("AC", 1, 8)) == [2.0, 3.0, 3.0]
-
-
-def test_a_full_uplink_is_waited_for():
-    topology = star("fifo", Access(uplink_bytes_per_s=6.0))
-
-    assert ends_s(topology, ("AB", 0, 12), ("AC", 1, 12)) == [2.0, 4.0]
+@pytest.mark.parametrize(
+    ("access", "messages", "left_s"),
+    [
+        # Of 10 B/s the first has 6 for 2 s; the second has 4 until then, and 8 behind.
+        (Access(uplink_bytes_per_s=10.0), [("AB", 0, 12), ("AC", 0, 24)], [2.0, 4.0]),
+        # The second waits for AB until 2 s, and has it from 2 s to 3 s; the third has 4 of 10.
+        (
+            Access(uplink_bytes_per_s=10.0),
+            [("AB", 0, 12), ("AB", 0, 6), ("AC", 1, 8)],
+            [2.0, 3.0, 3.0],
+        ),
+        # A full uplink is waited for.
+        (Access(uplink_bytes_per_s=6.0), [("AB", 0, 12), ("AC", 1, 12)], [2.0, 4.0]),
+        # A host sends to all sites together what its cap allows.
+        (Access(host_cap_bytes_per_s=6.0), [("AB", 0, 12), ("AC", 0, 12)], [2.0, 4.0]),
+    ],
+)
+def test_messages_share_what_a_site_may_send_by_hand(access, messages, left_s):
+    assert ends_s(star("fifo", access), *messages) == left_s
 
 
 def test_a_downlink_is_shared_by_senders_of_several_sites():
@@ -92,12 +93,6 @@ def test_a_message_has_as_many_flows_and_hosts_as_endpoints(sharing, access, rat
     assert ends_s(topology, ("AB", 0, 12)) == [12 / rate]
     assert direct_links(topology)[0][0, 1] == rate
     assert quickest_message_s(topology, 0, 1, 12, NO_CORRECTIONS)[0] == 12 / rate
-
-
-def test_a_host_sends_to_all_sites_together_what_its_cap_allows():
-    topology = star("fifo", Access(host_cap_bytes_per_s=6.0))
-
-    assert ends_s(topology, ("AB", 0, 12), ("AC", 0, 12)) == [2.0, 4.0]
 
 
 def test_domains_of_a_site_share_its_uplink_and_its_lines():

@@ -13,14 +13,18 @@ from strategies import FREE_BANDWIDTH_BYTES_PER_S, free_world, plan, unit_worklo
 
 from des import GradientExchange, Parallelism, Topology, simulate
 from des.clock import Clock, Message, Moment
+from des.compiled.simulate import simulate_compiled
 from des.costs.feasibility import assign
 
 FREE = (FREE_BANDWIDTH_BYTES_PER_S, 0.0)
 
 
-def starts_s(topology, workload, chosen, stage):
-    """Starts of the forward passes of a stage."""
-    spans = simulate(topology, workload, chosen).spans
+ENGINES = pytest.mark.parametrize("simulator", [simulate, simulate_compiled])
+
+
+def starts_s(simulator, topology, workload, stage):
+    """Starts of the forward passes of a stage, pattern A, B, A, gpipe."""
+    spans = simulator(topology, workload, plan(0, 1, 0, schedule="gpipe")).spans
     return [span.start_s for span in spans if (span.stage, span.kind) == (stage, "F")]
 
 
@@ -54,29 +58,29 @@ def test_nothing_can_be_let_happen_in_the_past():
         Moment(clock, 1).happen_at(1.0)
 
 
-def test_a_message_arrives_before_a_worker_asks_by_hand():
+@ENGINES
+def test_a_message_arrives_before_a_worker_asks_by_hand(simulator):
     """Pattern A, B, A, gpipe; A forwards 2 s, B 1 s, and from B to A 1 s.
 
     At 4 stage 0 has done F1, and F0 of stage 2 is there: A does that first.
     """
     topology = world("AB", {"AB": FREE, "BA": (FREE_BANDWIDTH_BYTES_PER_S, 1.0)})
     workload = unit_workload([(2, 1), (1, 1), (2, 1)], num_microbatches=3)
-    chosen = plan(0, 1, 0, schedule="gpipe")
 
-    assert starts_s(topology, workload, chosen, 0) == [0, 2, 6]
-    assert starts_s(topology, workload, chosen, 2) == [4, 8, 10]
+    assert starts_s(simulator, topology, workload, 0) == [0, 2, 6]
+    assert starts_s(simulator, topology, workload, 2) == [4, 8, 10]
 
 
-def test_of_two_workers_the_first_asks_first_by_hand():
+@ENGINES
+def test_of_two_workers_the_first_asks_first_by_hand(simulator):
     """Pattern A, B, A, gpipe, all forwards 1 s, free links.
 
     At 2 stage 0 has done F1 and asks for F2; then B has done F0, which it sends to stage 2.
     """
     workload = unit_workload([(1, 1)] * 3, num_microbatches=3)
-    chosen = plan(0, 1, 0, schedule="gpipe")
 
-    assert starts_s(free_world(2), workload, chosen, 0) == [0, 1, 2]
-    assert starts_s(free_world(2), workload, chosen, 2) == [3, 4, 5]
+    assert starts_s(simulator, free_world(2), workload, 0) == [0, 1, 2]
+    assert starts_s(simulator, free_world(2), workload, 2) == [3, 4, 5]
 
 
 @pytest.mark.parametrize("sharing", ["fifo", "fair", "none"])

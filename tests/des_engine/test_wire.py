@@ -1,11 +1,12 @@
 """One direction of a link: first come, first served, in order, over a bandwidth that may move."""
 
 import pytest
+from drawn_figures import links
 from hypothesis import given
 from hypothesis import strategies as st
 from law_strategies import movements
 from sending import Steps
-from strategies import corrections, links
+from strategies import corrections
 
 from des import NO_CORRECTIONS, Corrections, Link, Movement, UniformLaw
 from des.dynamics.link_course import StarvationError, Weather

@@ -65,16 +65,18 @@ def test_buckets_hold_as_many_layers_as_fit_by_hand(bucket_bytes, layers):
     assert [own for own, _, _ in pieces(buckets_of(SIX_LAYERS, chosen, 0))] == layers
 
 
+def six_layers(*sizes):
+    """Layers of these numbers of parameters."""
+    layers = zip(SIX_LAYERS.layers, sizes, strict=True)
+    return dataclasses.replace(
+        SIX_LAYERS,
+        layers=tuple(dataclasses.replace(layer, num_parameters=size) for layer, size in layers),
+    )
+
+
 def test_buckets_of_unequal_layers_are_filled_from_the_last_layer_by_hand():
     """Gradients of 20, 40, 20, 20, 60 and 20 bytes, 60 a bucket."""
-    sizes = (10.0, 20.0, 10.0, 10.0, 30.0, 10.0)
-    workload = dataclasses.replace(
-        SIX_LAYERS,
-        layers=tuple(
-            dataclasses.replace(layer, num_parameters=size)
-            for layer, size in zip(SIX_LAYERS.layers, sizes, strict=True)
-        ),
-    )
+    workload = six_layers(10.0, 20.0, 10.0, 10.0, 30.0, 10.0)
     chosen = Plan(
         placement=Placement(domain_of_layer=(0,) * 6),
         replicas=(Placement(domain_of_layer=(1,) * 6),),
@@ -250,14 +252,7 @@ def test_a_bucket_belongs_to_one_stage_of_each_replica_and_is_no_larger_than_all
 
 def test_layers_next_to_large_ones_keep_their_parameters():
     """A difference of sums over the model would give 0.0177 as 0.01769996."""
-    sizes = (1e9, 0.0177, 1e9, 0.1, 0.2, 0.3)
-    workload = dataclasses.replace(
-        SIX_LAYERS,
-        layers=tuple(
-            dataclasses.replace(layer, num_parameters=size)
-            for layer, size in zip(SIX_LAYERS.layers, sizes, strict=True)
-        ),
-    )
+    workload = six_layers(1e9, 0.0177, 1e9, 0.1, 0.2, 0.3)
     one_each = changed(TWO_REPLICAS, exchange=GradientExchange(bucket_bytes=1.0))
 
     found = pieces(buckets_of(workload, one_each, 0))

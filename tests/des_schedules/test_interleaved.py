@@ -18,16 +18,31 @@ def text(order):
     return " ".join(f"{kind}{microbatch}@{stage}" for kind, microbatch, stage in order)
 
 
-def test_two_devices_with_two_chunks_and_two_groups_by_hand():
-    """Device 0 warms up with 2 + 2 forwards, device 1 with 2: all of a chunk, then of the next."""
-    first, second = interleaved_1f1b(2, 2, 4)
-
-    assert text(first) == (
-        "F0@0 F1@0 F0@2 F1@2 F2@0 B0@2 F3@0 B1@2 F2@2 B0@0 F3@2 B1@0 B2@2 B3@2 B2@0 B3@0"
-    )
-    assert text(second) == (
-        "F0@1 F1@1 F0@3 B0@3 F1@3 B1@3 F2@1 B0@1 F3@1 B1@1 F2@3 B2@3 F3@3 B3@3 B2@1 B3@1"
-    )
+@pytest.mark.parametrize(
+    ("arguments", "orders"),
+    [
+        # Device 0 warms up with 2 + 2 forwards, device 1 with 2: all of a chunk, then of the next.
+        (
+            (2, 2, 4),
+            [
+                "F0@0 F1@0 F0@2 F1@2 F2@0 B0@2 F3@0 B1@2 F2@2 B0@0 F3@2 B1@0 B2@2 B3@2 B2@0 B3@0",
+                "F0@1 F1@1 F0@3 B0@3 F1@3 B1@3 F2@1 B0@1 F3@1 B1@1 F2@3 B2@3 F3@3 B3@3 B2@1 B3@1",
+            ],
+        ),
+        # Groups of 3: 2 + 3 and 0 + 3 forwards to begin with; the last group has 2.
+        (
+            (2, 2, 5, 3),
+            [
+                "F0@0 F1@0 F2@0 F0@2 F1@2 F2@2 B0@2 F3@0 B1@2 F4@0 B2@2 F3@2 B0@0 F4@2 B1@0 B2@0 "
+                "B3@2 B4@2 B3@0 B4@0",
+                "F0@1 F1@1 F2@1 F0@3 B0@3 F1@3 B1@3 F2@3 B2@3 F3@1 B0@1 F4@1 B1@1 F3@3 B2@1 F4@3 "
+                "B3@3 B4@3 B3@1 B4@1",
+            ],
+        ),
+    ],
+)
+def test_two_devices_with_two_chunks_by_hand(arguments, orders):
+    assert [text(order) for order in interleaved_1f1b(*arguments)] == orders
 
 
 @given(
@@ -93,20 +108,6 @@ def test_groups_that_are_not_full_leave_out_what_is_not_there(
     assert interleaved_1f1b(num_devices, num_chunks, num_microbatches) == tuple(
         tuple(operation for operation in order if operation.microbatch < num_microbatches)
         for order in interleaved_1f1b(num_devices, num_chunks, whole)
-    )
-
-
-def test_larger_groups_by_hand():
-    """Groups of 3 on 2 devices: 2 + 3 and 0 + 3 forwards to begin with; the last group has 2."""
-    first, second = interleaved_1f1b(2, 2, 5, group_size=3)
-
-    assert text(first) == (
-        "F0@0 F1@0 F2@0 F0@2 F1@2 F2@2 B0@2 F3@0 B1@2 F4@0 B2@2 F3@2 B0@0 F4@2 B1@0 B2@0 "
-        "B3@2 B4@2 B3@0 B4@0"
-    )
-    assert text(second) == (
-        "F0@1 F1@1 F2@1 F0@3 B0@3 F1@3 B1@3 F2@3 B2@3 F3@1 B0@1 F4@1 B1@1 F3@3 B2@1 F4@3 "
-        "B3@3 B4@3 B3@1 B4@1"
     )
 
 

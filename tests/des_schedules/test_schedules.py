@@ -28,27 +28,28 @@ def order(text: str, stage: int) -> tuple[Operation, ...]:
     return tuple(Operation(item[0], int(item[1:]), stage) for item in text.split())
 
 
-def test_gpipe_by_hand():
-    assert [written(one) for one in stage_orders("gpipe", 2, 3)] == ["F0 F1 F2 B0 B1 B2"] * 2
-
-
-def test_1f1b_by_hand():
-    """Narayanan et al., SC'21, figure 4 with 4 stages; 5 microbatches here."""
-    assert [written(one) for one in stage_orders("1f1b", 4, 5)] == [
-        "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4",
-        "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4",
-        "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4",
-        "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4",
-    ]
-
-
-def test_1f1b_of_few_microbatches_is_gpipe_but_for_the_last_stages():
-    assert [written(one) for one in stage_orders("1f1b", 4, 2)] == [
-        "F0 F1 B0 B1",
-        "F0 F1 B0 B1",
-        "F0 F1 B0 B1",
-        "F0 B0 F1 B1",
-    ]
+@pytest.mark.parametrize(
+    ("name", "num_stages", "num_microbatches", "orders"),
+    [
+        ("gpipe", 2, 3, ["F0 F1 F2 B0 B1 B2"] * 2),
+        # Narayanan et al., SC'21, figure 4 with 4 stages; 5 microbatches here.
+        (
+            "1f1b",
+            4,
+            5,
+            [
+                "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4",
+                "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4",
+                "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4",
+                "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4",
+            ],
+        ),
+        # Of few microbatches it is GPipe but for the last stages.
+        ("1f1b", 4, 2, ["F0 F1 B0 B1"] * 3 + ["F0 B0 F1 B1"]),
+    ],
+)
+def test_orders_by_hand(name, num_stages, num_microbatches, orders):
+    assert [written(one) for one in stage_orders(name, num_stages, num_microbatches)] == orders
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -31,36 +31,26 @@ def test_a_sender_waits_for_the_arrival_of_its_message_before_by_hand(sharing):
     assert deliver(pair(FORTH, BACK), [Sent(1.0, 4.0)] * 3).arrivals_s == [10, 11, 12]
 
 
-def test_senders_wait_for_themselves_and_queue_for_the_wire_by_hand():
-    """The second sender's message takes its turn on the wire while the first one's flies."""
-    messages = [Sent(0.0, 4.0, sender=1), Sent(0.0, 4.0, sender=1), Sent(0.0, 8.0, sender=2)]
-
-    result = deliver(strict(), messages)
-    assert [hop[4:] for (hop,) in result.hops] == [(0, 1, 9), (9, 10, 18), (1, 3, 11)]
+ONE_AND_TWO = [Sent(0.0, 4.0, sender=1), Sent(0.0, 4.0, sender=1), Sent(0.0, 8.0, sender=2)]
 
 
-def test_senders_share_a_fair_link_by_hand():
-    """Both send at 2 B/s; 4 of 8 bytes are left when the small one has left at 2 s."""
-    messages = [Sent(0.0, 4.0, sender=1), Sent(0.0, 4.0, sender=1), Sent(0.0, 8.0, sender=2)]
+@pytest.mark.parametrize(
+    ("sharing", "messages", "passed_s"),
+    [
+        # The second sender's message takes its turn on the wire while the first one's flies.
+        ("fifo", ONE_AND_TWO, [(0, 1, 9), (9, 10, 18), (1, 3, 11)]),
+        # Both send at 2 B/s; 4 of 8 bytes are left when the small one has left at 2 s.
+        ("fair", ONE_AND_TWO, [(0, 2, 10), (10, 11, 19), (0, 3, 11)]),
+        # The second sender's message is on the wire beside the first one's.
+        ("none", ONE_AND_TWO, [(0, 1, 9), (9, 10, 18), (0, 2, 10)]),
+        # One in flight whatever its link: forth at 0-1 s, there at 9 s; then back, 2 s and 1 s.
+        ("fifo", [Sent(0.0, 4.0), Sent(0.0, 4.0, route=(1,))], [(0, 1, 9), (9, 11, 12)]),
+    ],
+)
+def test_senders_wait_for_themselves_by_hand(sharing, messages, passed_s):
+    result = deliver(strict(sharing=sharing), messages)
 
-    result = deliver(strict(sharing="fair"), messages)
-    assert [hop[4:] for (hop,) in result.hops] == [(0, 2, 10), (10, 11, 19), (0, 3, 11)]
-
-
-def test_senders_that_do_not_queue_still_wait_for_themselves_by_hand():
-    """The second sender's message is on the wire beside the first one's."""
-    messages = [Sent(0.0, 4.0, sender=1), Sent(0.0, 4.0, sender=1), Sent(0.0, 8.0, sender=2)]
-
-    result = deliver(strict(sharing="none"), messages)
-    assert [hop[4:] for (hop,) in result.hops] == [(0, 1, 9), (9, 10, 18), (0, 2, 10)]
-
-
-def test_a_sender_has_one_message_in_flight_whatever_link_it_takes_by_hand():
-    """Forth at 0-1 s, there at 9 s; only then back, 2 s and 1 s."""
-    messages = [Sent(0.0, 4.0), Sent(0.0, 4.0, route=(1,))]
-
-    result = deliver(strict(), messages)
-    assert [hop[4:] for (hop,) in result.hops] == [(0, 1, 9), (9, 11, 12)]
+    assert [hop[4:] for (hop,) in result.hops] == passed_s
 
 
 def test_a_sender_waits_until_its_message_has_passed_all_hops_by_hand():

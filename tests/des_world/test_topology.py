@@ -6,10 +6,11 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from drawn_figures import domains, links
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import domains, links, topologies, unit_domain, world
+from strategies import topologies, unit_domain, world
 
 from des import Domain, Link, Topology, UnreachableError, read_topology
 from des.worlds import EAST_CENTRAL_WEST
@@ -114,38 +115,27 @@ def test_worlds_are_equal_whatever_the_order_of_their_links(topology, rng):
     assert hash(again) == hash(topology)
 
 
-def test_the_direct_link_is_taken_even_if_a_detour_is_quicker():
-    topology = world("ABC", {"AC": DIRECT, "AB": FAST, "BC": FAST})
-
-    assert hops(topology, "AC") == "A->C"
-
-
-def test_a_detour_takes_the_lowest_latency_whatever_its_hops_and_bandwidth():
-    """A to D: 2 + 2 over B, 1 + 1 + 1 over C and E."""
-    topology = world("ABCDE", {"AB": (9e9, 2), "BD": (9e9, 2), "AC": FAST, "CE": FAST, "ED": FAST})
-
-    assert hops(topology, "AD") == "A->C C->E E->D"
-
-
-def test_among_equal_latencies_the_fewest_hops_win():
-    """A to E: 1 + 1 + 1 over B and C, 1 + 2 over D."""
-    topology = world("ABCDE", {"AB": FAST, "BC": FAST, "CE": FAST, "AD": FAST, "DE": SLOW})
-
-    assert hops(topology, "AE") == "A->D D->E"
-
-
-def test_among_equal_routes_the_domain_that_comes_first_wins():
-    for first in (FAST, SLOW):
-        topology = world("ABCD", {"AB": first, "BD": FAST, "AC": first, "CD": FAST})
-
-        assert hops(topology, "AD") == "A->B B->D"
-
-
-def test_equal_routes_tie_by_domain_order_also_when_their_hops_differ():
-    """A to D: 2 + 1 over B equals 1 + 2 over C; the route over B comes first."""
-    topology = world("ABCD", {"AB": SLOW, "BD": FAST, "AC": FAST, "CD": SLOW})
-
-    assert hops(topology, "AD") == "A->B B->D"
+@pytest.mark.parametrize(
+    ("links", "ends", "way"),
+    [
+        # The direct link is taken even if a detour is quicker.
+        ({"AC": DIRECT, "AB": FAST, "BC": FAST}, "AC", "A->C"),
+        # The lowest latency, whatever hops and bandwidth: 2 + 2 over B, 1 + 1 + 1 over C and E.
+        (
+            {"AB": (9e9, 2), "BD": (9e9, 2), "AC": FAST, "CE": FAST, "ED": FAST},
+            "AD",
+            "A->C C->E E->D",
+        ),
+        # Of equal latencies the fewest hops: 1 + 1 + 1 over B and C, 1 + 2 over D.
+        ({"AB": FAST, "BC": FAST, "CE": FAST, "AD": FAST, "DE": SLOW}, "AE", "A->D D->E"),
+        # Of equal routes the domain that comes first, also where their hops differ.
+        ({"AB": FAST, "BD": FAST, "AC": FAST, "CD": FAST}, "AD", "A->B B->D"),
+        ({"AB": SLOW, "BD": FAST, "AC": SLOW, "CD": FAST}, "AD", "A->B B->D"),
+        ({"AB": SLOW, "BD": FAST, "AC": FAST, "CD": SLOW}, "AD", "A->B B->D"),
+    ],
+)
+def test_routes_by_hand(links, ends, way):
+    assert hops(world("".join(sorted({*"".join(links)})), links), ends) == way
 
 
 def test_only_the_direction_that_is_missing_is_unreachable():

@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.moves.move_env import MoveGame, joined_games
 from agents.hi_ppo.moves.move_network import MoveNetwork, choice_log_probs
 from agents.hi_ppo.moves.move_policy import (
@@ -25,46 +26,11 @@ from agents.ppo.normaliser import ObservationMoments
 from agents.ppo.policy_update import PolicyUpdate, TensorRows
 from agents.ppo.ppo_loss import gains_of
 from agents.ppo.trained_policy import Part, Snapshot, random_state, set_random_state, tensors_of
-from agents.ppo.update_config import COUNT, NON_NEGATIVE, FieldRange, UpdateConfig
 from des.compiled.many.layout import Real
 
 _NUM_THREADS = 2
 _LEAST_CHANCE = 1e-4  # states that are met less often are not learnt from
 _FIGURES = ("policy_loss", "entropy", "approximate_kl", "clip_fraction")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveTrainingConfig(UpdateConfig):
-    """Hyperparameters; learning rate and weight of the entropy fall in a straight line.
-
-    Attributes
-    ----------
-    num_updates
-        Each plays ``episodes_per_update`` episodes under the policy of the moment and then runs
-        ``num_epochs`` times over their states in minibatches of ``minibatch_states``.
-    weight_decay
-        Of AdamW.
-    """
-
-    num_updates: int = 150
-    episodes_per_update: int = 24
-    num_epochs: int = 3
-    minibatch_states: int = 1024
-    learning_rate: float = 1e-3
-    final_learning_rate: float = 1e-4
-    entropy_coefficient: float = 0.02
-    final_entropy_coefficient: float = 0.001
-    weight_decay: float = 0.3
-    hidden_sizes: tuple[int, ...] = (64, 64)
-    start_horizon_epochs: float = 3.0
-
-    owner: ClassVar[str] = "move training"
-    ranges: ClassVar[dict[str, FieldRange]] = UpdateConfig.ranges | {
-        "num_updates": COUNT,
-        "episodes_per_update": COUNT,
-        "minibatch_states": COUNT,
-        "weight_decay": NON_NEGATIVE,
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

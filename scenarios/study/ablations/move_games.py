@@ -8,11 +8,12 @@ import numpy as np
 
 from agents.decision.held import held_topologies
 from agents.hi_ppo.moves.move_augmentation import VariantConfig, variant_of
+from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import MoveGame, game_of
 from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_rules import HORIZONS_EPOCHS, WHOLE_RULES
-from agents.hi_ppo.moves.move_training import MoveTrainer, MoveTrainingConfig, choice_probabilities
+from agents.hi_ppo.moves.move_training import MoveTrainer, choice_probabilities
 from agents.replanning.tables import EpisodeTables, tables_of
 from agents.replanning.whole_pool import whole_pool
 from des.compiled.many.layout import Whole
