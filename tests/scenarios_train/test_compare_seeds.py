@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from quick_training import NO_PICTURES
 
 from scenarios.train.compare_seeds import main, seed_table
 
@@ -32,7 +33,7 @@ def test_seeds_are_trained_once_and_compared(tmp_path, capsys):
     assert main([*flags, "--largest-gap", "10"]) == 0
     assert "Met: the policy takes" in capsys.readouterr().out
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("checkpoint.safetensors")}
-    assert main([*flags, "--largest-gap", "-1"]) == 1
+    assert main([*flags, *NO_PICTURES, "--largest-gap", "-1"]) == 1
     assert "MISSED" in capsys.readouterr().out
 
     assert {path: path.stat().st_mtime_ns for path in before} == before
