@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from command_output import error_of
 from profiled import HEADER
 
 from calibration.commands.main import main
@@ -132,10 +133,8 @@ def test_bad_tables_are_errors_of_one_line(tmp_path, capsys, content, flags, mes
     (tmp_path / "table.csv").write_text(content)
     table, out = str(tmp_path / "table.csv"), str(tmp_path / "out.csv")
 
-    assert main(["profile", "--runs", table, *flags, "--out", out]) == 2
-    said = capsys.readouterr().err
+    said = error_of(main, ["profile", "--runs", table, *flags, "--out", out], capsys)
     assert re.search(re.escape(message), said)
-    assert said.count("\n") == 1
     assert not (tmp_path / "out.csv").exists()
 
 

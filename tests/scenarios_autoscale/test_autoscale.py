@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from command_output import PAPER, assert_measurement_is_written
+from command_output import PAPER, assert_measurement_is_written, error_of
 
 from agents.serving.table import POLICY_NAMES
 from des.base.command import UsageError
@@ -88,10 +88,7 @@ def test_capacity_grows_with_the_fleet(capsys):
     ],
 )
 def test_bad_flags_give_one_line(tmp_path, capsys, flags, named):
-    assert main([*SMALL, "--out", str(tmp_path / "out"), *flags]) == 2
-    said = capsys.readouterr().err
-    assert named in said
-    assert said.count("\n") == 1
+    assert named in error_of(main, [*SMALL, "--out", str(tmp_path / "out"), *flags], capsys)
     assert not (tmp_path / "out").exists()
 
 

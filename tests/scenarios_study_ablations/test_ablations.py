@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from command_output import error_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
@@ -153,8 +154,7 @@ def test_a_file_of_another_variant_is_refused(checkpoint, tmp_path, capsys, flag
     save_placement(path, untrained(rounds=2))
 
     flags = ["--checkpoint", str(checkpoint), flag, str(path), "--out", str(tmp_path / "run")]
-    assert main(flags) == 2
-    assert message in capsys.readouterr().err
+    assert message in error_of(main, flags, capsys)
 
 
 def test_who_is_not_told_the_preference_decides_the_same_under_all():

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pandas as pd
 import pytest
 import yaml
-from command_output import assert_refused
+from command_output import assert_refused, error_of
 from quick_training import NO_PICTURES, QUICK, SMALL
 from strategies import ALLOWED_SCHEDULES
 from training_runs import assert_same_results
@@ -213,8 +213,7 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
     assert "does not exist, so there is no run to resume" in capsys.readouterr().err
 
     monkeypatch.chdir(tmp_path)
-    assert main(["--resume"]) == 2
-    assert "--resume must find a run in runs" in capsys.readouterr().err
+    assert "--resume must find a run in runs" in error_of(main, ["--resume"], capsys)
 
 
 def test_a_backend_alone_trains_the_flat_policy_on_what_it_measures(tmp_path, capsys):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_output import error_of
 from quick_training import NO_PICTURES
 from rich.console import Console
 
@@ -83,11 +84,7 @@ def test_wrong_input_is_one_line_before_anything_starts(
 ):
     monkeypatch.chdir(tmp_path)
 
-    assert main([*flags, "--out", "out"]) == 2
-
-    shown = capsys.readouterr().err
-    assert complaint in shown
-    assert shown.count("\n") == 1
+    assert complaint in error_of(main, [*flags, "--out", "out"], capsys)
     assert not (tmp_path / "out").exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from command_output import error_of
 from quick_training import NO_PICTURES, SMALL_JOB
 from reference_programs import fake_programs
 from training_runs import assert_same_results, calibrations, copy_of_run, interrupted, judged
@@ -179,9 +180,7 @@ def test_a_reference_that_is_asked_for_and_cannot_run_the_world_is_an_error(tmp_
     network = str(unknown_to_astra_sim(tmp_path))
     flags = ["--network", network, "--calibration", "pairwise", "--out", str(tmp_path / "run")]
 
-    assert main([*SMALL, *flags]) == 2
-
-    assert "error: case: transport.sharing must be fifo" in capsys.readouterr().err
+    assert "error: case: transport.sharing must be fifo" in error_of(main, [*SMALL, *flags], capsys)
     assert not (tmp_path / "run").exists()
 
 
@@ -237,10 +236,7 @@ def test_a_checkpoint_of_another_calibration_is_refused(damage, finished, tmp_pa
     damage(state["calibration"])
     save_checkpoint(checkpoint, state)
 
-    assert main(["--resume", "--out", str(run)]) == 2
-
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == 1
+    shown = error_of(main, ["--resume", "--out", str(run)], capsys)
     assert f"checkpoint {checkpoint}: calibration must be what" in shown
 
 
@@ -271,9 +267,6 @@ def test_a_missing_program_is_one_line_and_nothing_is_written(
     monkeypatch.setenv(BINARIES_VARIABLE, str(folder))
     flags = ["--network", str(one_in_flight), "--calibration", "aware"]
 
-    assert main([*SMALL, *flags, "--out", str(tmp_path / "run")]) == 2
-
-    shown = capsys.readouterr().err
+    shown = error_of(main, [*SMALL, *flags, "--out", str(tmp_path / "run")], capsys)
     assert shown.startswith(f"error: {BINARIES_VARIABLE}: {folder}")
-    assert shown.count("\n") == 1
     assert not (tmp_path / "run").exists()
