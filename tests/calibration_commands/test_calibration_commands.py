@@ -124,14 +124,14 @@ def test_a_check_of_wrong_factors_exceeds_its_bound(capsys):
     write_corrections(slower, "slower.json")
     flags = ("--corrections", "slower.json", "--backend", "pairwise")
 
-    assert check(*flags) == 1
+    assert check(*flags, store="runs.sqlite") == 1
     text = capsys.readouterr().out
     assert errors_of(text, "With the factors") == [10.0, 10.0, 10.0, 10.0]
     assert "EXCEEDED: mean error of iteration time is 10 %, allowed 0.3 %" in text
     assert "EXCEEDED: p95 error of exposed communication is" in text
     assert "communication volume" not in text[text.index("EXCEEDED") :]
 
-    assert check(*flags, "--bound", "0.2", "--p95-bound", "0.2") == 0
+    assert check(*flags, "--bound", "0.2", "--p95-bound", "0.2", store="runs.sqlite") == 0
 
 
 def test_backends_and_des_are_compared_side_by_side(capsys):

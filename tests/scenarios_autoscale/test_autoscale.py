@@ -38,7 +38,7 @@ def test_policies_are_compared_and_everything_is_written(tmp_path, capsys):
 
 
 def test_every_policy_of_the_list_is_started_by_the_command(capsys):
-    flags = ["--thin", "0.2", "--policy", ",".join(POLICY_NAMES), "--json"]
+    flags = ["--thin", "0.2", "--policy", ",".join(POLICY_NAMES), "--figures", "", "--json"]
     assert main([*SMALL, *flags]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["policy"] for row in rows] == list(POLICY_NAMES)
