@@ -5,14 +5,9 @@ import dataclasses
 import pytest
 from command_output import assert_refused, error_of, examples_of, help_of
 
-from des import (
-    read_topology,
-)
+from des import read_topology
 from scenarios.frame.files import read_csv
-from scenarios.suites import (
-    NAMES,
-    suite,
-)
+from scenarios.suites import NAMES, suite
 from scenarios.suites.command import Config, main
 
 
