@@ -25,14 +25,22 @@ def printed_by(line):
     return shown.getvalue()
 
 
-def assert_refused(main, argv, message, capsys, *, unwritten):
-    """A command names what is wrong in one line, with exit code 2, and writes nothing."""
+def error_of(main, argv, capsys):
+    """Return the one line with which a command ends that refuses its input, with exit code 2."""
+    capsys.readouterr()
     assert main(list(argv)) == 2
 
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count("\n") == 1
-    assert re.match(f"error: .*{message}", shown.err), shown.err
+    return shown.err
+
+
+def assert_refused(main, argv, message, capsys, *, unwritten):
+    """A command names what is wrong in one line, with exit code 2, and writes nothing."""
+    error = error_of(main, argv, capsys)
+
+    assert re.match(f"error: .*{message}", error), error
     assert not unwritten.exists()
 
 

@@ -190,7 +190,7 @@ class PlanEveryEpoch:
 
     def _score(self, situation: Situation, plan: Plan) -> float:
         result = simulate_compiled(
-            situation.topology, situation.workload, plan, situation.corrections
+            situation.topology, situation.workload, plan, situation.corrections, is_recorded=False
         )
         if situation.last_plan is None or self._horizon == float("inf"):
             return result.makespan_s

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
+from des.base.lazy import lazy_imports
 from des.plan.corrections import FACTORS
+
+with lazy_imports(__name__):
+    from scipy import special
 
 OUTLIER_ERROR = 0.01
 """Relative errors up to about it count as squares, larger ones less and less: soft L1."""
@@ -107,6 +110,6 @@ def half_widths(jacobian: np.ndarray, residuals: np.ndarray) -> np.ndarray:
     left = _ALONE * np.eye(2) - curved_blocks @ inverse @ np.swapaxes(blocks, 1, 2)
     scores = (np.swapaxes(blocks, 1, 2) @ np.linalg.solve(left, pulls))[:, :, 0]
     variances = ((scores @ inverse) ** 2).sum(axis=0) * (num_cases - 1) / num_cases
-    quantile = float(stdtrit(num_cases - num_factors, 0.5 + CONFIDENCE / 2.0))
+    quantile = float(special.stdtrit(num_cases - num_factors, 0.5 + CONFIDENCE / 2.0))
     widths: np.ndarray = quantile * np.sqrt(variances)
     return widths

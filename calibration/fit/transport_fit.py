@@ -8,19 +8,22 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize, nnls
 
 from calibration.cases.case import Measurement, PlacementCase
 from calibration.cases.message_cases import SIZES_IN_PRODUCTS, message_figures
 from calibration.fit.fit import Fit, case_errors
 from calibration.fit.prediction import measurement_of, predict
 from calibration.fit.residuals import Predictor
+from des.base.lazy import lazy_imports
 from des.base.parallel_map import ParallelMap
 from des.compiled.simulate import simulate_compiled
 from des.costs.start_up import fresh_connection_s, start_up_on, start_up_s
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.transport_law import LEAST_GROWTH, TransportLaw
 from des.world.packet_transport import MOST_QUEUE_BYTES, PacketTransport
+
+with lazy_imports(__name__):
+    from scipy import optimize
 
 _LEAST_GAIN = 0.9
 """A law with more figures counts only where it lowers the error to this part of that without."""
@@ -98,7 +101,7 @@ def _growing(delays: "_Delays", paced: TransportLaw) -> TransportLaw:
 
     starts = [(math.log(growth), math.log(num)) for growth in _GROWTHS for num in _FIRST_SEGMENTS]
     start = min(starts, key=lambda place: delays.best(law_at(place), None).error)
-    found = minimize(
+    found = optimize.minimize(
         error_at,
         start,
         method="Nelder-Mead",
@@ -173,7 +176,7 @@ class _Delays:
             [round_trips_s, self._num_bytes / self._rates, round_trips_s * is_beyond], axis=1
         )
         weights = 1.0 / self._measured_s
-        found, rest = nnls(
+        found, rest = optimize.nnls(
             columns * weights[:, np.newaxis], (self._delays_s - np.array(rounds_s)) * weights
         )
         opening, slowdown, recovery = (float(each) for each in found)

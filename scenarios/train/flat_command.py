@@ -119,14 +119,16 @@ def _is_complete(
         console.print(line, soft_wrap=True, markup=False)
     if not complete:
         return False
-    sizes = after_training.QUICK_SIZES if config.quick else after_training.SIZES
+    sizes = None
+    if config.kpi:
+        sizes = after_training.QUICK_SIZES if config.quick else after_training.SIZES
     evaluation = outcome.Evaluation(
         task=replace(task, corrections=calibration.in_force),
         num_draws=config.evaluation_draws,
         seed=config.evaluation_seed,
         fidelity=(*calibration.lines(), *cost),
         choice=OutputChoice(figures=config.figures, parquet=config.parquet),
-        target_sizes=sizes if config.kpi else None,
+        target_sizes=sizes,
     )
     repeat = Repetition(
         command=f"{PROG} --config {shlex.quote(str(folder.config_json))}",

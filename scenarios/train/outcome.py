@@ -1,5 +1,7 @@
 """Outcome of a training: evaluation, table, verdict and the files that hold them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,6 +15,7 @@ from agents.planners.exact.exact import most_placements, num_contiguous_placemen
 from agents.planners.table import PLANNERS, reference_planners
 from des import InfeasiblePlacementError, IterationResult, Law, Plan, Topology, UniformLaw, lower
 from des.base.document import DOCUMENT
+from des.base.lazy import lazy_imports
 from des.views.chrome_trace import write_chrome_trace
 from des.views.plan_views import views_of_result
 from scenarios.frame.files import write_json
@@ -23,7 +26,6 @@ from scenarios.frame.report import Repetition, Report
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference, summarise
 from scenarios.frame.summary_table import summary_page_table, summary_table
-from scenarios.study.targets.after_training import RunTargets, targets_of_run
 from scenarios.study.targets.sizes import Sizes
 from scenarios.train.evaluation import (
     COSTS_OF_CHANGE,
@@ -34,6 +36,10 @@ from scenarios.train.evaluation import (
     judge_planners,
     planning_problem,
 )
+
+with lazy_imports(__name__):
+    from scenarios.study.targets import after_training
+    from scenarios.study.targets.after_training import RunTargets
 
 POLICY = "policy"
 SINGLE_DOMAIN = "single_domain"
@@ -141,7 +147,7 @@ def _measured_targets(
     task = replace(evaluation.task, backend=None)
     policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, task)
     with console.status("measuring the targets; --no-kpi leaves that out"):
-        targets = targets_of_run(task, policy, sizes=sizes)
+        targets = after_training.targets_of_run(task, policy, sizes=sizes)
     write_json(folder.path / "kpi.json", targets.to_plain())
     return targets
 

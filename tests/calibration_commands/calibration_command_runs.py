@@ -16,5 +16,5 @@ def content_of(folder):
     return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
-def check(*flags, samples=6):
-    return main(["check", *SMALL, "--samples", str(samples), "--store", "none", *flags])
+def check(*flags, samples=6, store="none"):
+    return main(["check", *SMALL, "--samples", str(samples), "--store", store, *flags])

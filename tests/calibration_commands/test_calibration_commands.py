@@ -47,13 +47,18 @@ def test_every_command_explains_itself(command, capsys):
 
 
 def test_a_calibration_prints_the_uncorrected_error_first_and_writes_its_files(capsys):
-    """At one NPU per domain the simulator is exact: nothing is fitted, all factors stay at 1."""
+    """At one NPU per domain the simulator is exact: nothing is fitted, all factors stay at 1.
+
+    Another seed has other placements.
+    """
     assert fit("--backend", "pairwise") == 0
+    assert fit("--backend", "pairwise", "--seed", "8", "--figures", "", out="other") == 0
 
     text = capsys.readouterr().out
     assert errors_of(text, "Without factors") == pytest.approx([0.0] * 4, abs=1e-4)
     assert text.index("Without factors") < text.index("factors: not kept, des stays uncorrected")
     assert set(content_of("fit")) == FILES
+    assert content_of("fit")["samples.csv"] != content_of("other")["samples.csv"]
     assert read_corrections("fit/corrections.json") == NO_CORRECTIONS
     samples = pd.read_csv("fit/samples.csv")
     assert samples["position"].tolist() == list(range(12))
@@ -98,11 +103,9 @@ def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers():
     sevenths = (*flags, "--seed", "7", "--store", "none")
     assert fit(*sevenths, out="one", samples=9) == 0
     assert fit(*sevenths, "--workers", "2", out="two", samples=9) == 0
-    assert fit(*flags, "--seed", "8", out="other", samples=9) == 0
 
     assert read_corrections("one/corrections.json") != NO_CORRECTIONS
     assert content_of("one") == content_of("two")
-    assert content_of("one")["samples.csv"] != content_of("other")["samples.csv"]
 
 
 def test_a_check_is_within_its_bounds_without_an_error(capsys):
@@ -121,14 +124,14 @@ def test_a_check_of_wrong_factors_exceeds_its_bound(capsys):
     write_corrections(slower, "slower.json")
     flags = ("--corrections", "slower.json", "--backend", "pairwise")
 
-    assert check(*flags) == 1
+    assert check(*flags, store="runs.sqlite") == 1
     text = capsys.readouterr().out
     assert errors_of(text, "With the factors") == [10.0, 10.0, 10.0, 10.0]
     assert "EXCEEDED: mean error of iteration time is 10 %, allowed 0.3 %" in text
     assert "EXCEEDED: p95 error of exposed communication is" in text
     assert "communication volume" not in text[text.index("EXCEEDED") :]
 
-    assert check(*flags, "--bound", "0.2", "--p95-bound", "0.2") == 0
+    assert check(*flags, "--bound", "0.2", "--p95-bound", "0.2", store="runs.sqlite") == 0
 
 
 def test_backends_and_des_are_compared_side_by_side(capsys):

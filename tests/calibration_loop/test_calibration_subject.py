@@ -108,7 +108,7 @@ def test_a_world_that_the_reference_cannot_express_is_refused_at_once():
         replace(a_subject(), topology=topology)
 
 
-def test_the_background_finds_what_is_found_here():
+def test_the_background_finds_what_is_found_here_and_ends_in_silence(capfd):
     subject = a_subject()
     second = Order(number=1, kind="probe", in_force=HALF, choices=CHOICES)
     calibrator = BackgroundCalibrator(subject)
@@ -123,6 +123,7 @@ def test_the_background_finds_what_is_found_here():
 
     assert results == [calibrate(subject, FIRST), calibrate(subject, second)]
     assert cpu_s > 0.0
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_process_that_dies_before_it_is_told_anything_is_an_error(monkeypatch, tmp_path):
@@ -138,16 +139,6 @@ def test_a_process_that_dies_before_it_is_told_anything_is_an_error(monkeypatch,
     with pytest.raises(ReferenceRunError, match="died with exit code 7"):  # noqa: PT012
         calibrator.submit(FIRST)
         calibrator.collect()
-
-
-def test_a_process_that_is_not_needed_any_more_ends_in_silence(capfd):
-    for _ in range(2):
-        calibrator = BackgroundCalibrator(a_subject())
-        calibrator.submit(FIRST)
-        calibrator.collect()
-        calibrator.close()
-
-    assert capfd.readouterr() == ("", "")
 
 
 def test_a_program_that_hangs_is_ended_with_the_caller_that_waited_too_long(tmp_path):

@@ -19,11 +19,7 @@ from calibration.measured.collective_fit import (
     fit_cells,
     group_of_cell,
 )
-from calibration.measured.collective_table import (
-    SHIPPED_TABLE,
-    CollectiveCell,
-    read_measured_table,
-)
+from calibration.measured.collective_table import SHIPPED_TABLE, CollectiveCell, read_measured_table
 from des.costs.device_collectives import all_reduce_time
 from des.devices.figures_file import shipped_link_figures
 from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants

@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from command_output import error_of
 from test_recorded_flows import process
 
 from calibration.commands.main import main
@@ -49,8 +50,7 @@ def test_without_the_extra_it_is_named(capsys):
     try:
         ns3_version()
     except ReferenceRunError:
-        assert main(["transports", *FLAGS]) == 2
-        assert "pip install 'eastwest[ns3]'" in capsys.readouterr().err
+        assert "pip install 'eastwest[ns3]'" in error_of(main, ["transports", *FLAGS], capsys)
     else:
         pytest.skip("the extra ns3 is installed")
 
@@ -68,8 +68,5 @@ def test_without_the_extra_it_is_named(capsys):
     ],
 )
 def test_bad_settings_are_one_line(flags, message, tmp_path, capsys):
-    assert main(["transports", *flags]) == 2
-    errors = capsys.readouterr().err
-    assert message in errors
-    assert errors.count("\n") == 1
+    assert message in error_of(main, ["transports", *flags], capsys)
     assert not (tmp_path / "runs").exists()

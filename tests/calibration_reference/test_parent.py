@@ -10,15 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import (
-    ROOT,
-    command_of,
-    descendants,
-    is_running,
-    kill_and_wait,
-    python,
-    wait_until,
-)
+from processes import ROOT, command_of, descendants, is_running, kill_and_wait, python, wait_until
 
 POOLS = {
     "episodes of Hi-PPO and predictions of a calibration": """

@@ -62,7 +62,6 @@ from scenarios.train.episode_files import read_tables
 
 WORLDS = ROOT / "des" / "worlds"
 GOLDEN = ROOT / "tests" / "golden"
-CHECKPOINTS = ROOT / "agents" / "checkpoints"
 _WORLD = "east_central_west"
 
 
@@ -215,7 +214,6 @@ def _published(path: Path) -> object:
 
 _SAILOR_MODEL = ROOT / "scenarios" / "reproduce" / "data" / "sailor" / "opt_350m.yaml"
 _ALL_REDUCES = ROOT / "calibration" / "measured" / "data" / "all_reduce.json"
-_ASTRA_REFUSES = (ValueError, AstraSimError)
 _LINK_FIGURES = ROOT / "des" / "devices" / "data" / "link_figures.json"
 _MEMORY = '{"memory-type": "NO_MEMORY_EXPANSION"}'
 _ASTRA_NETWORK = (

@@ -87,7 +87,6 @@ node,workers,gpus_per_node,bytes,median_ms
 h100_dgx,8,8,1048576,0.1
 h100_dgx,8,8,16777216,0.5
 """
-_COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 SYSTEM_JSON = json.dumps(
     {
         **{"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1},

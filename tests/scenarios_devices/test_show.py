@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from command_output import examples_of, help_of
+from command_output import error_of, examples_of, help_of
 from topo_outputs import GOLDEN, READABLE, expected, server_in
 
 from des.devices.presets import KIND_NAMES, simulated
@@ -20,11 +20,7 @@ def shown(capsys, *argv):
 
 def refusal(capsys, *argv):
     """The one line of a refusal."""
-    assert main([*argv]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    return printed.err
+    return error_of(main, argv, capsys)
 
 
 @pytest.mark.parametrize("path", READABLE, ids=lambda path: path.stem)

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from des.base.names import counted
 from scenarios.frame.plots import seed_curves
-from scenarios.frame.statistics import (
-    MeanInterval,
-    mean_and_interval,
-    paired_difference,
-    summarise,
-)
+from scenarios.frame.statistics import MeanInterval, mean_and_interval, paired_difference, summarise
 
 
 @pytest.mark.parametrize(

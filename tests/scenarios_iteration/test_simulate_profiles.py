@@ -1,6 +1,7 @@
 """Simulated iterations with layer times from a profile: equal to shapes at its points, refused."""
 
 import pytest
+from command_output import error_of
 from profiled import SMALL_CSV, world_on_h100, write_profile
 from simulated_files import SMALL, figures
 
@@ -58,10 +59,7 @@ def test_what_a_profile_lacks_is_an_error_of_one_line(tmp_path, worlds, capsys, 
     given = [*SMALL, "--network", str(worlds / "world.yaml")]
     given += ["--profile", str(tmp_path / "small.csv"), *flags, "--out", str(tmp_path / "out")]
 
-    assert main(given) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    assert message in error_of(main, given, capsys)
 
 
 def test_outside_a_profile_times_may_be_scaled(tmp_path, worlds):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from command_output import assert_refused
+from command_output import assert_refused, error_of
 from simulated_files import QUICK
 from strategies import ALLOWED_SCHEDULES
 
@@ -101,21 +101,14 @@ def test_what_cannot_be_simulated_is_refused_in_one_line_and_nothing_is_written(
     ],
 )
 def test_wrong_flags_end_with_one_line_and_exit_code_2(flags, message, capsys):
-    assert main(flags) == 2
-
-    shown = capsys.readouterr().err
-    assert message in shown
-    assert shown.count("\n") == 1
+    assert message in error_of(main, flags, capsys)
 
 
 def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, capsys):
     (tmp_path / "file").touch()
 
-    assert main([*QUICK, "--out", str(tmp_path / "file")]) == 2
-
-    shown = capsys.readouterr()
-    assert shown.err == f"error: {tmp_path / 'file'}: cannot be written: File exists\n"
-    assert shown.out == ""
+    shown = error_of(main, [*QUICK, "--out", str(tmp_path / "file")], capsys)
+    assert shown == f"error: {tmp_path / 'file'}: cannot be written: File exists\n"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from command_output import error_of
 from test_trace_readers import TABLES, rows
 
 from scenarios.job_queue.command import main
@@ -79,8 +80,7 @@ def test_the_command_takes_columns_and_refuses_them_without_a_trace(tmp_path, ca
 
     assert main((*argv, "--trace", path, *columns)) == 0
     assert "by the given columns when, cards, took" in capsys.readouterr().out
-    assert main(("--nodes", "2", *columns)) == 2
-    assert "--columns must be of a trace" in capsys.readouterr().err
+    assert "--columns must be of a trace" in error_of(main, ("--nodes", "2", *columns), capsys)
     assert main((*argv, "--trace", path, "--columns", "submit")) == 2
     assert "--columns must be WHAT=NAME each, once" in capsys.readouterr().err
     assert main((*argv, "--trace", path, *columns, "--trace-form", "helios")) == 2

@@ -1,6 +1,7 @@
 """Table of fitted constants: values are those of the simulator, rows are there."""
 
 import pandas as pd
+from command_output import error_of
 
 from calibration.measured.runs import FITTED_FIGURES
 from des.serving.engines import engine_named
@@ -30,5 +31,4 @@ def test_values_are_those_that_the_simulator_takes():
 def test_a_folder_without_the_rows_is_refused(tmp_path, capsys):
     flags = ["constants", "--cases", str(tmp_path), "--out", str(tmp_path / "out")]
 
-    assert main(flags) == 2
-    assert "cases: must be a folder with crosspipe.json" in capsys.readouterr().err
+    assert "cases: must be a folder with crosspipe.json" in error_of(main, flags, capsys)

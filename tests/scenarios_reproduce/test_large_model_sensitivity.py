@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from calibration.measured.runs import (
-    FITTED_FIGURES,
-    LayerTimeFigures,
-    PredictedRun,
-    read_runs,
-)
+from calibration.measured.runs import FITTED_FIGURES, LayerTimeFigures, PredictedRun, read_runs
 from scenarios.reproduce.measured import SHIPPED
 
 MEASURED_S = 60.1

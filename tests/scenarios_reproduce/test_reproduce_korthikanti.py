@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from command_output import error_of
 
 from scenarios.reproduce.command import main
 from scenarios.reproduce.measured import SHIPPED
@@ -75,7 +76,4 @@ def test_files_without_setup_take_the_shipped_one_and_null_is_left_out(tmp_path,
 def test_impossible_rows_are_one_line(tmp_path, capsys, changes, message):
     file_of(tmp_path, **changes)
 
-    assert main(["measured", "--cases", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert len(error.splitlines()) == 1
+    assert message in error_of(main, ["measured", "--cases", str(tmp_path)], capsys)

@@ -110,13 +110,6 @@ def test_null_is_as_absent(tmp_path, capsys):
     assert "nan" not in capsys.readouterr().out
 
 
-def test_a_file_without_any_figure_is_exit_code_2(tmp_path, capsys):
-    assert run(tmp_path, row(bubble_rate={"1f1b": None})) == 2
-    error = capsys.readouterr().err
-    assert f"{tmp_path / 'rows.json'}: rows must have a bubble_rate" in error
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_same_rows_give_the_same_files(tmp_path):
     names = ("table.csv", "table.md", "picture.png")
     contents = []
@@ -132,6 +125,7 @@ def test_the_same_rows_give_the_same_files(tmp_path):
     ("changes", "message"),
     [
         ({"bubble_rate": {"zb_v": 0.1}}, "bubble_rate must have keys of 1f1b, .*, got 'zb_v'"),
+        ({"bubble_rate": {"1f1b": None}}, r"/rows\.json: rows must have a bubble_rate"),
         ({"bubble_rate": {}}, r"rows\[0\].bubble_rate"),
         ({"bubble_rate": {"1f1b": 1.0}}, r"rows\[0\].bubble_rate.1f1b"),
         ({"chunks_per_device": None}, "chunks_per_device must be given .* model 'toy' on 2 stages"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from command_output import assert_measurement_is_written
+from command_output import assert_measurement_is_written, error_of
 
 from scenarios.reproduce.serving import answer_of, main
 from scenarios.reproduce.serving_cases import first_difference, json_of, requests_in, shipped_cases
@@ -79,7 +79,4 @@ def test_bad_cases_give_one_line(tmp_path, capsys, files, named):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
 
-    assert main([str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert named in said
-    assert said.count("\n") == 1
+    assert named in error_of(main, [str(tmp_path)], capsys)

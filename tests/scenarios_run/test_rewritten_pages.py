@@ -1,5 +1,7 @@
 """Pages whose outputs are run again and written back."""
 
+from command_output import error_of
+
 from scenarios.run.page_outputs import main
 
 LIST = "python -m scenarios.devices show --simulate dgx-h100 --format tree"
@@ -22,6 +24,5 @@ def test_an_output_that_becomes_an_error_is_refused(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text(f"```\n$ {REFUSED}\n8 GPUs\n```\n")
 
-    assert main([str(page)]) == 2
-    assert "must end with code 0, got error: " in capsys.readouterr().err
+    assert "must end with code 0, got error: " in error_of(main, [str(page)], capsys)
     assert "8 GPUs" in page.read_text()

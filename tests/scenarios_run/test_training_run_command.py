@@ -1,7 +1,9 @@
 """The command simulates the run that its flags say, writes equal bytes twice, refuses the rest."""
 
 import dataclasses
+import io
 import json
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pandas as pd
@@ -26,6 +28,7 @@ QUICK += ["--epoch-s", "60"]
 JOBS = ["--arrivals-per-s", "0.02", "--mean-duration-s", "60"]
 MOVING = ["--dynamics", "markov_fast", "--planner", "exact", "--restart-s", "0.5"]
 MOVING += ["--horizon-epochs", "100"]
+QUIET = ["--figures", ""]
 
 
 def run(folder, *flags, trainer="ideal"):
@@ -36,7 +39,16 @@ def run(folder, *flags, trainer="ideal"):
 
 def said_by(folder, *flags, trainer="ideal"):
     """Figures of a run without pictures in files; its report has them still."""
-    return json.loads(run(folder, *flags, "--figures", "", trainer=trainer)["result.json"])
+    return json.loads(run(folder, *flags, *QUIET, trainer=trainer)["result.json"])
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory):
+    """A run that moves beside other jobs: its folder, its files, and what it has printed."""
+    folder = tmp_path_factory.mktemp("moving")
+    with redirect_stdout(io.StringIO()) as shown:
+        files = run(folder, *MOVING, *JOBS)
+    return folder, files, shown.getvalue()
 
 
 def test_the_files_say_what_the_simulator_says(tmp_path):
@@ -90,9 +102,10 @@ def test_replicas_and_devices_reach_the_simulator(tmp_path):
         pd.testing.assert_frame_equal(read, history.to_frame(series), check_exact=True)
 
 
-@pytest.mark.parametrize("flags", [[], JOBS, ["--planner", "exact"], [*MOVING, *JOBS]])
-def test_the_recorded_flags_make_the_same_run_again(tmp_path, flags):
-    first = run(tmp_path / "first", *flags)
+@pytest.mark.parametrize("flags", [[], JOBS, ["--planner", "exact"], "moving"])
+def test_the_recorded_flags_make_the_same_run_again(tmp_path, flags, moving):
+    """Pictures of the last one, too."""
+    first = moving[1] if flags == "moving" else run(tmp_path / "first", *flags, *QUIET)
     again = tmp_path / "again.json"
     again.write_text(json.dumps(json.loads(first["result.json"])["config"]), encoding="utf-8")
 
@@ -101,10 +114,10 @@ def test_the_recorded_flags_make_the_same_run_again(tmp_path, flags):
         assert (tmp_path / "second" / name).read_bytes() == content
 
 
-def test_a_planner_that_is_given_moves_the_model(tmp_path):
-    said = said_by(tmp_path, *MOVING, *JOBS)
+def test_a_planner_that_is_given_moves_the_model(moving):
+    said = json.loads(moving[1]["result.json"])
 
-    epochs = pd.read_csv(tmp_path / "epochs.csv")
+    epochs = pd.read_csv(moving[0] / "epochs.csv")
     changed = epochs["placement"].shift() != epochs["placement"]
     assert said["num_plan_changes"] == changed.sum() - 1 >= 1
     assert said["moved_bytes"] == epochs["moved_bytes"].sum() > 0
@@ -147,14 +160,14 @@ def test_a_run_repeated_gives_the_same_bytes_over_its_old_files(tmp_path):
     assert all(first[name] != other[name] for name in set(FILES) - of_plan)
 
 
-def test_the_terminal_shows_sums_and_files(tmp_path, capsys):
-    said = json.loads(run(tmp_path, *MOVING, *JOBS)["result.json"])
+def test_the_terminal_shows_sums_and_files(moving):
+    folder, files, shown = moving
+    said = json.loads(files["result.json"])
 
-    shown = capsys.readouterr().out
     assert f"{said['num_iterations']} iterations of {said['mean_iteration_s']:.3f} s" in shown
     assert f"{said['num_plan_changes']} changes of plan" in shown
     for name in FILES:
-        assert f"written: {tmp_path / name}\n" in shown
+        assert f"written: {folder / name}\n" in shown
 
 
 @pytest.mark.parametrize(
@@ -212,5 +225,6 @@ def test_help_explains_every_flag_with_examples_that_run(tmp_path, monkeypatch, 
     assert len(examples) == 3
     monkeypatch.chdir(tmp_path)
     for example in examples:
-        assert main([*example, "--epochs", "2"]) == 0
-        assert sorted(path.name for path in tmp_path.glob("runs/training_run/*")) == FILES
+        assert main([*example, "--epochs", "2", *QUIET]) == 0
+        written = sorted(path.name for path in tmp_path.glob("runs/training_run/*"))
+        assert written == [name for name in FILES if not name.endswith(".png")]

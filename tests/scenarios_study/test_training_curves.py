@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_output import assert_refused
 
 from scenarios.study.training_curves import main, read_log, smoothed, training_curves
 
@@ -44,22 +45,19 @@ def test_a_picture_of_all_seeds_is_drawn_and_twice_the_same(tmp_path, capsys):
     assert drawn[-1].y[0] == pytest.approx((0.2 + 0.3 + 0.4) / 3)
 
 
-@pytest.mark.parametrize("content", ["", HEADER + "\n", "update,cost\n1,2\n"])
-def test_what_is_no_log_is_one_line_that_names_the_file(tmp_path, capsys, content):
-    path = tmp_path / "log.csv"
-    path.write_text(content)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *((content, "/log.csv") for content in ("", HEADER + "\n", "update,cost\n1,2\n")),
+        (HEADER + "\n1,1,1,1,1\n", "equal length"),
+    ],
+)
+def test_what_is_no_log_or_of_another_length_is_one_line(content, message, tmp_path, capsys):
+    (tmp_path / "log.csv").write_text(content)
+    whole, out = log(tmp_path / "two.csv", "1,1,1,1,1", "2,1,1,1,1"), tmp_path / "one.png"
+    flags = ["--logs", f"{tmp_path / 'log.csv'},{whole}", "--out", str(out)]
 
-    assert main(["--logs", str(path), "--out", str(tmp_path / "one.png")]) == 2
-    assert str(path) in capsys.readouterr().err
-    assert not (tmp_path / "one.png").exists()
-
-
-def test_logs_of_different_lengths_are_refused(tmp_path, capsys):
-    one = log(tmp_path / "one.csv", "1,1,1,1,1")
-    two = log(tmp_path / "two.csv", "1,1,1,1,1", "2,1,1,1,1")
-
-    assert main(["--logs", f"{one},{two}", "--out", str(tmp_path / "one.png")]) == 2
-    assert "equal length" in capsys.readouterr().err
+    assert_refused(main, flags, message, capsys, unwritten=out)
 
 
 def test_the_logs_of_five_seeds_are_shipped_and_drawn_unless_told(tmp_path, capsys):

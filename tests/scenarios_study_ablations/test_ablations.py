@@ -1,6 +1,7 @@
 """The ablation command on two networks, with a policy that has learnt nothing."""
 
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from command_output import assert_refused, error_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t
@@ -24,6 +26,7 @@ from scenarios.study.ablations.command import main
 from scenarios.study.ablations.variants import alone
 from scenarios.suites import suite
 
+QUIET = ("--figures", "")
 WITH_WEIGHTS = ("hi_ppo", "no_encoder", "no_preference")
 
 
@@ -52,6 +55,13 @@ def rows(checkpoint: Path, out: Path, *more: str) -> pd.DataFrame:
     flags = ["--num-domains", "4", "--num-worlds", "2", "--checkpoint", str(checkpoint)]
     assert main([*flags, "--out", str(out), *more]) == 0
     return pd.read_csv(out / "ablations.csv")
+
+
+@pytest.fixture(scope="module")
+def whole(checkpoint, tmp_path_factory) -> tuple[Path, pd.DataFrame]:
+    """An uninterrupted run and its rows without wall times; read-only."""
+    out = tmp_path_factory.mktemp("ablations") / "run"
+    return out, rows(checkpoint, out, *QUIET).drop(columns="response_s")
 
 
 def test_no_variant_beats_the_proven_optimum_and_knowing_the_links_never_hurts(
@@ -84,25 +94,23 @@ def test_no_variant_beats_the_proven_optimum_and_knowing_the_links_never_hurts(
     assert "K = 4, learned placements against random: " in out
 
 
-def test_equal_runs_give_equal_gaps(checkpoint, tmp_path):
-    one, other = (rows(checkpoint, tmp_path / name) for name in ("one", "other"))
+def test_equal_runs_give_equal_gaps(checkpoint, whole, tmp_path):
+    other = rows(checkpoint, tmp_path / "other", *QUIET)
 
-    pd.testing.assert_frame_equal(one.drop(columns="response_s"), other.drop(columns="response_s"))
+    pd.testing.assert_frame_equal(whole[1], other.drop(columns="response_s"))
 
 
 def test_a_run_that_was_cut_off_continues_with_the_networks_that_are_missing(
-    checkpoint, tmp_path, capsys
+    checkpoint, whole, tmp_path, capsys
 ):
-    out = tmp_path / "run"
-    whole = rows(checkpoint, out)
+    out = Path(shutil.copytree(whole[0], tmp_path / "run"))
     first, second = sorted((out / "networks").iterdir())
     second.unlink()
     kept = first.read_bytes()
 
-    again = rows(checkpoint, out, "--resume")
+    again = rows(checkpoint, out, "--resume", *QUIET)
 
-    untimed = [name for name in whole.columns if name != "response_s"]
-    pd.testing.assert_frame_equal(again[untimed], whole[untimed])
+    pd.testing.assert_frame_equal(again.drop(columns="response_s"), whole[1])
     assert first.read_bytes() == kept
     flags = ["--resume", "--num-domains", "4", "--num-worlds", "3", "--out", str(out)]
     assert main([*flags, "--checkpoint", str(checkpoint)]) == 2
@@ -111,25 +119,23 @@ def test_a_run_that_was_cut_off_continues_with_the_networks_that_are_missing(
 
 def test_the_look_ahead_of_first_plans_finds_the_optimum_of_four_domains(checkpoint, tmp_path):
     """Whatever the orders it begins with; the weights are random."""
-    found = rows(checkpoint, tmp_path / "run", "--look-ahead", "first")
+    found = rows(checkpoint, tmp_path / "run", "--look-ahead", "first", *QUIET)
 
     gaps = found.pivot(index="network", columns="variant", values="gap")
     assert (gaps[["hi_ppo", *CONTROLS]] < 1e-9).all(axis=None)
 
 
-def test_an_unknown_look_ahead_is_one_line(checkpoint, tmp_path, capsys):
-    flags = ["--checkpoint", str(checkpoint), "--out", str(tmp_path / "run")]
-
-    assert main([*flags, "--look-ahead", "long"]) == 2
-    assert "look_ahead must be quick or first, got 'long'" in capsys.readouterr().err
-
-
-def test_a_number_of_domains_that_no_world_has_is_one_line(checkpoint, tmp_path, capsys):
-    flags = ["--checkpoint", str(checkpoint), "--out", str(tmp_path / "run")]
-
-    assert main([*flags, "--num-domains", "4,12"]) == 2
-    assert "num_domains must be some of 4, 5, 6, 10; got 4, 12" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--look-ahead", "long"], "look_ahead must be quick or first, got 'long'"),
+        (["--num-domains", "4,12"], "num_domains must be some of 4, 5, 6, 10; got 4, 12"),
+    ],
+)
+def test_bad_flags_are_one_line(checkpoint, flags, message, tmp_path, capsys):
+    out = tmp_path / "run"
+    argv = ["--checkpoint", str(checkpoint), *flags, "--out", str(out)]
+    assert_refused(main, argv, message, capsys, unwritten=out)
 
 
 def test_a_checkpoint_of_something_else_is_one_line(checkpoint, tmp_path, capsys):
@@ -153,8 +159,7 @@ def test_a_file_of_another_variant_is_refused(checkpoint, tmp_path, capsys, flag
     save_placement(path, untrained(rounds=2))
 
     flags = ["--checkpoint", str(checkpoint), flag, str(path), "--out", str(tmp_path / "run")]
-    assert main(flags) == 2
-    assert message in capsys.readouterr().err
+    assert message in error_of(main, flags, capsys)
 
 
 def test_who_is_not_told_the_preference_decides_the_same_under_all():
@@ -206,7 +211,7 @@ def test_figures_that_are_missing_have_no_interval():
 
 def test_with_a_trainer_bound_plans_are_compared_with_rules_and_the_search(checkpoint, tmp_path):
     """No gap is below the best of all, and the best has none."""
-    found = rows(checkpoint, tmp_path / "run", "--trainer", "megatron")
+    found = rows(checkpoint, tmp_path / "run", "--trainer", "megatron", *QUIET)
 
     gaps = found.pivot(index=["variant", "seed"], columns="network", values="gap")
     assert set(found["variant"]) == {"hi_ppo", *CONTROLS, "rules", "search"}

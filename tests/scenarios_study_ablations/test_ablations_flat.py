@@ -16,12 +16,7 @@ from agents.hi_ppo.placement.placement_policy import PlacementPolicy
 from agents.hi_ppo.policies import shipped
 from des import Plan
 from scenarios.study.ablations.flat import main
-from scenarios.study.ablations.flat_training import (
-    FlatScheduler,
-    flat_task,
-    own_course,
-    train_flat,
-)
+from scenarios.study.ablations.flat_training import FlatScheduler, flat_task, own_course, train_flat
 from scenarios.study.ablations.preference import main as preference
 from scenarios.suites import suite
 

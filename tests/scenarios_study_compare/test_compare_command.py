@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from command_output import assert_refused
+from command_output import assert_refused, error_of
 from epoch_cases import tables_by_hand
 from hypothesis import given
 from hypothesis import strategies as st
@@ -225,7 +225,7 @@ def test_what_is_there_is_not_measured_again(compared, capsys):
     times = kept.stat().st_mtime_ns
     lost.unlink()
 
-    assert main([*BOTH, "--out", str(compared)]) == 0
+    assert main([*BOTH, "--figures", "", "--out", str(compared)]) == 0
 
     assert kept.stat().st_mtime_ns == times
     assert {name: (compared / name).read_bytes() for name in SAME_BYTES} == before
@@ -235,8 +235,7 @@ def test_what_is_there_is_not_measured_again(compared, capsys):
 def test_a_folder_of_another_comparison_is_refused(compared, capsys):
     flags = [*BOTH, "--seed", "1", "--out", str(compared)]
 
-    assert main(flags) == 2
-    assert "holds another comparison, which differs in seed" in capsys.readouterr().err
+    assert "holds another comparison, which differs in seed" in error_of(main, flags, capsys)
 
 
 @pytest.mark.parametrize(

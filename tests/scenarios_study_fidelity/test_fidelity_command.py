@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from command_output import error_of
 
 from scenarios.study.fidelity.command import main
 from scenarios.study.fidelity.levels import choices_kept
@@ -78,9 +79,5 @@ def test_a_choice_that_costs_time_on_the_next_level_is_told():
     ],
 )
 def test_bad_flags_are_one_line_and_exit_code_2(flags, said, tmp_path, capsys):
-    assert main([*flags, "--out", str(tmp_path / "run")]) == 2
-
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+    assert said in error_of(main, [*flags, "--out", str(tmp_path / "run")], capsys)
     assert not (tmp_path / "run").exists()

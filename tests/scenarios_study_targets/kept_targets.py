@@ -6,7 +6,8 @@ from scenarios.frame.statistics import MeanInterval
 from scenarios.study.targets.command import main
 from scenarios.study.targets.target import Goal, Target, Unit
 
-TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west", "--figures", ""]
+QUIET = ["--figures", ""]
+TINY = ["--short", "--num-epochs", "1", "--world", "east_central_west", *QUIET]
 TINY += ["--trainer", "ideal"]
 FILES = ("config.json", "kpi.json", "kpi.csv", "report.html")
 

@@ -7,7 +7,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
-from kept_targets import FILES, TINY, error_of
+from kept_targets import FILES, QUIET, TINY, error_of
 
 from scenarios.study.targets.command import main
 
@@ -77,7 +77,7 @@ def test_a_run_that_is_interrupted_and_resumed_is_the_same_as_a_whole_one(
     assert not any((out / name).exists() for name in RESULTS)
 
     with redirect_stderr(Terminal("")) as resumed:
-        assert main(["--resume", "--out", str(out)]) == 0
+        assert main(["--resume", *QUIET, "--out", str(out)]) == 0
 
     assert all((out / name).read_bytes() == (whole / name).read_bytes() for name in FILES)
     begun = resumed.getvalue().splitlines()
@@ -92,7 +92,7 @@ def test_processes_measure_what_one_does(whole, tmp_path):
     kept = Path(shutil.copy(whole / "measured" / NAMES[0], out / "measured"))
     written = kept.stat().st_mtime_ns
 
-    assert main(["--resume", "--workers", "2", "--parquet", "--out", str(out)]) == 0
+    assert main(["--resume", *QUIET, "--workers", "2", "--parquet", "--out", str(out)]) == 0
 
     assert all((out / name).read_bytes() == (whole / name).read_bytes() for name in FILES)
     assert kept.stat().st_mtime_ns == written
@@ -117,7 +117,7 @@ def test_what_is_kept_is_not_measured_again(copy):
         content["targets"][0]["value"] = 0.123456789012345678
 
     edit(copy / "measured" / NAMES[1], change)
-    assert main(["--resume", "--out", str(copy)]) == 1  # it is missed
+    assert main(["--resume", *QUIET, "--out", str(copy)]) == 1  # it is missed
 
     after = json.loads((copy / "kpi.json").read_text())
     row, below = after["columns"]["search_once"][-2:]
@@ -140,7 +140,7 @@ def test_figures_of_several_source_revisions_are_told(copy):
         content["source_revision"] = "0123abc"
 
     edit(copy / "measured" / NAMES[2], change)
-    assert main(["--resume", "--out", str(copy)]) == 0
+    assert main(["--resume", *QUIET, "--out", str(copy)]) == 0
 
     scope = json.loads((copy / "kpi.json").read_text())["scope"]
     assert "; measured at the source revisions " in scope

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kept_targets import FILES, TINY, error_of, targets
+from kept_targets import FILES, QUIET, TINY, error_of, targets
 
 from agents.ppo.shipped_weights import SHIPPED
 from des import read_topology, write_topology
@@ -31,7 +31,7 @@ def test_timings_are_those_that_were_measured(tmp_path):
     assert main(flags) == 0
     before = [(out / name).read_bytes() for name in FILES]
 
-    assert main(["--resume", "--out", str(out)]) == 0
+    assert main(["--resume", *QUIET, "--out", str(out)]) == 0
 
     assert [(out / name).read_bytes() for name in FILES] == before
 
@@ -48,7 +48,8 @@ def test_files_that_have_changed_since_are_refused(tmp_path, capsys):
     named = ["--checkpoint", paths["seed.safetensors"], "--local", paths["local.safetensors"]]
     named += ["--world", paths["world.yaml"]]
     sizes = ["--short", "--num-epochs", "1", "--num-draws", "1", "--targets", "communication"]
-    assert main([*sizes, *map(str, named), "--out", str(out)]) in (0, 1)
+    quiet = [*QUIET, "--out", str(out)]
+    assert main([*sizes, *map(str, named), *quiet]) in (0, 1)
     results = [(out / name).read_bytes() for name in FILES]
     others = {
         "seed.safetensors": ("checkpoint", (SHIPPED / "hi_ppo-1.safetensors").read_bytes()),
@@ -63,7 +64,7 @@ def test_files_that_have_changed_since_are_refused(tmp_path, capsys):
         assert f"seed-communication.json: sha256.{flag} must be that of {paths[name]}, " in error
         paths[name].write_bytes(before)
 
-    assert main(["--resume", "--out", str(out)]) in (0, 1)
+    assert main(["--resume", *quiet]) in (0, 1)
     assert [(out / name).read_bytes() for name in FILES] == results
 
 

@@ -5,7 +5,7 @@ import shlex
 
 import numpy as np
 import pytest
-from command_output import assert_refused, examples_of, help_of
+from command_output import assert_refused, error_of, examples_of, help_of
 
 from des import UniformLaw, read_topology
 from des.worlds import WORLDS
@@ -117,12 +117,7 @@ def test_a_file_that_cannot_be_written_is_one_error(out, message, tmp_path, caps
     (tmp_path / "file").touch()
     (tmp_path / "folder.yaml").mkdir()
 
-    assert main([*TEN, "--out", str(tmp_path / out)]) == 2
-
-    shown = capsys.readouterr()
-    assert message in shown.err
-    assert shown.err.count("\n") == 1
-    assert shown.out == ""
+    assert message in error_of(main, [*TEN, "--out", str(tmp_path / out)], capsys)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.yaml"]
 
 
@@ -133,8 +128,7 @@ def test_a_missing_folder_is_made(tmp_path):
 
 
 def test_a_file_must_be_named(capsys):
-    assert main(TEN) == 2
-    assert "out is required (--out)" in capsys.readouterr().err
+    assert "out is required (--out)" in error_of(main, TEN, capsys)
 
 
 def test_help_explains_every_flag_and_its_examples_run(tmp_path, monkeypatch, capsys):

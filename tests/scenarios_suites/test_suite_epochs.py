@@ -9,17 +9,10 @@ from hypothesis import strategies as st
 
 from agents.decision.held import held_topologies, held_topology
 from agents.decision.load import loaded
-from des import (
-    STEADY,
-    Movement,
-    UniformLaw,
-)
+from des import STEADY, Movement, UniformLaw
 from des.base.random_numbers import derived_seed
 from des.dynamics import DYNAMICS
-from scenarios.suites import (
-    LoadLaw,
-    suite,
-)
+from scenarios.suites import LoadLaw, suite
 from scenarios.suites.laws import LAWS
 
 SEEDS = st.integers(0, 2**63 - 1)

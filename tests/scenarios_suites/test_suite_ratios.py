@@ -20,10 +20,7 @@ from des import (
 )
 from des.job.model_presets import STUDIED_MODELS
 from des.job.transformer import model_parameters
-from scenarios.suites import (
-    nominal_iteration_s,
-    transfer_compute_ratio_of,
-)
+from scenarios.suites import nominal_iteration_s, transfer_compute_ratio_of
 
 
 def equal_links(names, bytes_per_s, *, latency_s=0.0):

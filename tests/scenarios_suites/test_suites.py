@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import words_printed
-from strategies import world
 
 from des import (
     ARCHITECTURES,
@@ -90,12 +88,6 @@ TABLE = {
     },
 }
 """Conditions of worlds.md, and additions where it leaves something open."""
-
-
-def equal_links(names, bytes_per_s, *, latency_s=0.0):
-    """Unit domains, every two joined by links of one bandwidth."""
-    ends = ["".join(pair) for pair in permutations(names, 2)]
-    return world(names, dict.fromkeys(ends, (bytes_per_s, latency_s)))
 
 
 def digests(worlds):

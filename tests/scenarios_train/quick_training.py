@@ -9,4 +9,7 @@ QUICK = [
 SMALL_JOB = ["--model", "llama2_7b", "--num-layers", "8", "--microbatches", "4"]
 """A job whose placements are few: `exact` takes a quarter of the time."""
 
+NO_PICTURES = ("--figures", "")
+"""The report has its figures still; only their files are not drawn."""
+
 SMALL = [*QUICK, *SMALL_JOB]

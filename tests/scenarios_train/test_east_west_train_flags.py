@@ -7,8 +7,8 @@ from importlib.util import find_spec
 import pandas as pd
 import pytest
 import yaml
-from command_output import assert_refused
-from quick_training import QUICK, SMALL
+from command_output import assert_refused, error_of
+from quick_training import NO_PICTURES, QUICK, SMALL
 from strategies import ALLOWED_SCHEDULES
 from training_runs import assert_same_results
 
@@ -21,9 +21,6 @@ from des.worlds import EAST_CENTRAL_WEST
 from scenarios.train.east_west.command import main
 from scenarios.train.flat_command import make_scenario_task, resolve
 from scenarios.train.training_config import ppo_config, recorded
-
-NO_PICTURES = ("--figures", "")
-"""The report has its figures still; only their files are not drawn."""
 
 
 def test_table_and_verdict_are_printed_and_then_the_targets_on_the_world_of_the_run(
@@ -137,15 +134,16 @@ def test_a_run_on_files_of_ones_own_can_be_repeated_from_its_folder_alone(tmp_pa
     network, factors = tmp_path / "mine.yaml", tmp_path / "factors.json"
     network.write_text(EAST_CENTRAL_WEST.read_text().replace("5Gbps", "4Gbps"))
     write_corrections(Corrections(compute_time_factor=2.0), factors)
-    flags = ["--network", str(network), "--corrections", str(factors)]
+    flags = ["--network", str(network), "--corrections", str(factors), *NO_PICTURES]
     run, again = tmp_path / "run", tmp_path / "again"
     assert main([*QUICK, *flags, "--out", str(run)]) == 0
     network.unlink()
     factors.unlink()
 
-    assert main(["--config", str(run / "config.json"), "--workers", "1", "--out", str(again)]) == 0
+    record = ["--config", str(run / "config.json"), "--workers", "1", *NO_PICTURES]
+    assert main([*record, "--out", str(again)]) == 0
     (run / "report.html").unlink()
-    assert main(["--resume", "--out", str(run)]) == 0
+    assert main(["--resume", *NO_PICTURES, "--out", str(run)]) == 0
 
     assert_same_results(run, again)
     times_s = pd.read_csv(run / "evaluation.csv").groupby("planner")["iteration_time_s"].mean()
@@ -156,7 +154,7 @@ def test_costs_of_a_changed_placement_are_trained_on_judged_by_and_recorded(tmp_
     """What stays pays nothing; the record alone repeats the run, and resumes it."""
     flags = ["--iterations-per-epoch", "3", "--replacement", "restart", "--restart-s", "60"]
     run, again = tmp_path / "run", tmp_path / "again"
-    assert main([*SMALL, *flags, "--out", str(run)]) == 0
+    assert main([*SMALL, *flags, *NO_PICTURES, "--out", str(run)]) == 0
 
     config = json.loads((run / "config.json").read_text())["config"]
     asked = ("iterations_per_epoch", "replacement", "restart_s", "discount")
@@ -171,7 +169,8 @@ def test_costs_of_a_changed_placement_are_trained_on_judged_by_and_recorded(tmp_
     assert "change [s]" in (run / "report.html").read_text()
     assert "a restart of 60 s, shared by the 3 iterations of the epoch" in " ".join(shown.split())
 
-    assert main(["--config", str(run / "config.json"), "--workers", "1", "--out", str(again)]) == 0
+    record = ["--config", str(run / "config.json"), "--workers", "1", *NO_PICTURES]
+    assert main([*record, "--out", str(again)]) == 0
     assert_same_results(run, again)
     assert main(["--resume", "--out", str(run), "--restart-s", "61"]) == 2
     assert "with --resume, restart_s must be 60.0 as in" in capsys.readouterr().err
@@ -205,7 +204,7 @@ def test_runs_without_a_name_are_numbered_on_and_the_newest_is_resumed(tmp_path,
     assert main([*SMALL, *NO_PICTURES]) == 0
     assert (tmp_path / "runs" / "east_west-008" / "report.html").exists()
     (tmp_path / "runs" / "east_west-008" / "report.html").unlink()
-    assert main(["--resume"]) == 0
+    assert main(["--resume", *NO_PICTURES]) == 0
     assert (tmp_path / "runs" / "east_west-008" / "report.html").exists()
 
 
@@ -214,8 +213,7 @@ def test_there_must_be_a_run_to_resume(tmp_path, capsys, monkeypatch):
     assert "does not exist, so there is no run to resume" in capsys.readouterr().err
 
     monkeypatch.chdir(tmp_path)
-    assert main(["--resume"]) == 2
-    assert "--resume must find a run in runs" in capsys.readouterr().err
+    assert "--resume must find a run in runs" in error_of(main, ["--resume"], capsys)
 
 
 def test_a_backend_alone_trains_the_flat_policy_on_what_it_measures(tmp_path, capsys):

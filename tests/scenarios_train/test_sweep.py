@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_output import error_of
+from quick_training import NO_PICTURES
 from rich.console import Console
 
 from des.figures.paper import image_bytes
@@ -82,11 +84,7 @@ def test_wrong_input_is_one_line_before_anything_starts(
 ):
     monkeypatch.chdir(tmp_path)
 
-    assert main([*flags, "--out", "out"]) == 2
-
-    shown = capsys.readouterr().err
-    assert complaint in shown
-    assert shown.count("\n") == 1
+    assert complaint in error_of(main, [*flags, "--out", "out"], capsys)
     assert not (tmp_path / "out").exists()
 
 
@@ -183,8 +181,8 @@ def test_finished_points_stay_and_a_failing_one_does_not_stop_the_others(tmp_pat
     flags = [*base_file(tmp_path), "--vary", "learning_rate=1e-3", "--out", str(out)]
     folders = {seed: out / "learning_rate=0.001" / f"seed{seed}" for seed in (0, 1, 2)}
     scenario = ["--policy", "flat", "--quick", "--config", flags[2], "--learning-rate", "0.001"]
-    alone = [*scenario, "--workers=1", "--seed=0", "--no-kpi", "--out", str(folders[0])]
-    assert east_west_train.main(alone) == 0
+    alone = [*scenario, "--workers=1", "--seed=0", "--no-kpi", *NO_PICTURES]
+    assert east_west_train.main([*alone, "--out", str(folders[0])]) == 0
     shutil.copytree(folders[0], folders[1])
     record = json.loads((folders[1] / "config.json").read_text())
     record["config"]["seed"] = 1

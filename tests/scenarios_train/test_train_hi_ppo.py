@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
+from command_output import error_of
 
 from agents.hi_ppo.policies import Policies
 from scenarios.train.east_west.command import main
@@ -69,8 +70,5 @@ def test_a_folder_of_another_training_is_not_gone_on_with(trained, capsys):
     ],
 )
 def test_wrong_flags_are_one_line_and_make_no_folder(tmp_path, capsys, flags, message):
-    assert main(["moves", *flags, "--out", str(tmp_path / "run")]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in error_of(main, ["moves", *flags, "--out", str(tmp_path / "run")], capsys)
     assert not (tmp_path / "run").exists()

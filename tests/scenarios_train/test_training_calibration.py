@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from quick_training import SMALL_JOB
+from command_output import error_of
+from quick_training import NO_PICTURES, SMALL_JOB
 from reference_programs import fake_programs
 from training_runs import assert_same_results, calibrations, copy_of_run, interrupted, judged
 
@@ -26,7 +27,7 @@ from scenarios.train.training_config import Config
 SMALL = [
     *("--policy", "flat", "--quick", *SMALL_JOB),
     *("--steps", "512", "--calibration-interval-steps", "200", "--evaluation-draws", "2"),
-    *("--workers", "1", "--figures", ""),
+    *("--workers", "1", *NO_PICTURES),
 ]
 """Four updates of 128 steps: calibrated before, probed at 128 for 256, calibrated then for 384."""
 
@@ -179,15 +180,14 @@ def test_a_reference_that_is_asked_for_and_cannot_run_the_world_is_an_error(tmp_
     network = str(unknown_to_astra_sim(tmp_path))
     flags = ["--network", network, "--calibration", "pairwise", "--out", str(tmp_path / "run")]
 
-    assert main([*SMALL, *flags]) == 2
-
-    assert "error: case: transport.sharing must be fifo" in capsys.readouterr().err
+    assert "error: case: transport.sharing must be fifo" in error_of(main, [*SMALL, *flags], capsys)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_program_that_crashes_ends_the_training_which_goes_on_once_it_is_mended(
     one_in_flight, tmp_path, monkeypatch, capsys
 ):
+    """Then it has begun with our engine, which no other program goes on from."""
     monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "crash")))
     run = tmp_path / "run"
     flags = ["--network", str(one_in_flight), "--calibration", "aware"]
@@ -198,8 +198,15 @@ def test_a_program_that_crashes_ends_the_training_which_goes_on_once_it_is_mende
     assert shown.count("\n") == 1
     assert "std::bad_alloc" in shown
     monkeypatch.delenv(BINARIES_VARIABLE)
-    assert main(["--resume", "--out", str(run)]) == 0
+    assert main(["--resume", *NO_PICTURES, "--out", str(run)]) == 0
     assert calibrations(run)["is_changed"].tolist() == [False] * 3
+    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "other", "congested")))
+
+    assert main(["--resume", "--out", str(run)]) == 2
+
+    shown = capsys.readouterr().err
+    assert "calibration must be aware by AstraSim_Analytical_Congestion_Aware" in shown
+    assert "got aware by our engine" in shown
 
 
 def test_a_run_is_resumed_as_calibrated_as_it_was_begun(finished, tmp_path, capsys):
@@ -229,10 +236,7 @@ def test_a_checkpoint_of_another_calibration_is_refused(damage, finished, tmp_pa
     damage(state["calibration"])
     save_checkpoint(checkpoint, state)
 
-    assert main(["--resume", "--out", str(run)]) == 2
-
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == 1
+    shown = error_of(main, ["--resume", "--out", str(run)], capsys)
     assert f"checkpoint {checkpoint}: calibration must be what" in shown
 
 
@@ -263,24 +267,6 @@ def test_a_missing_program_is_one_line_and_nothing_is_written(
     monkeypatch.setenv(BINARIES_VARIABLE, str(folder))
     flags = ["--network", str(one_in_flight), "--calibration", "aware"]
 
-    assert main([*SMALL, *flags, "--out", str(tmp_path / "run")]) == 2
-
-    shown = capsys.readouterr().err
+    shown = error_of(main, [*SMALL, *flags, "--out", str(tmp_path / "run")], capsys)
     assert shown.startswith(f"error: {BINARIES_VARIABLE}: {folder}")
-    assert shown.count("\n") == 1
     assert not (tmp_path / "run").exists()
-
-
-def test_a_run_is_resumed_by_the_reference_that_it_began_with(
-    one_in_flight, tmp_path, monkeypatch, capsys
-):
-    run = tmp_path / "run"
-    flags = ["--network", str(one_in_flight), "--calibration", "aware", "--steps", "128"]
-    assert main([*SMALL, *flags, "--out", str(run)]) == 0
-    monkeypatch.setenv(BINARIES_VARIABLE, str(fake_programs(tmp_path / "bin", "congested")))
-
-    assert main(["--resume", "--out", str(run)]) == 2
-
-    shown = capsys.readouterr().err
-    assert "calibration must be aware by AstraSim_Analytical_Congestion_Aware" in shown
-    assert "got aware by our engine" in shown

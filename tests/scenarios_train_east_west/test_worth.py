@@ -9,12 +9,7 @@ from scenarios.frame.statistics import MeanInterval
 from scenarios.train.east_west.table import block_rows, run_targets
 from scenarios.train.east_west.weights import chosen_weights
 from scenarios.train.east_west.worlds import draw_seeds
-from scenarios.train.east_west.worth import (
-    METHODS,
-    WorthAgainst,
-    differences_of,
-    worth_sentence,
-)
+from scenarios.train.east_west.worth import METHODS, WorthAgainst, differences_of, worth_sentence
 
 START = np.array([10.0, 20.0, 30.0, 40.0])
 

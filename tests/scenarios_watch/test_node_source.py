@@ -3,6 +3,7 @@
 import pytest
 from api_server_cases import ApiCluster, api_server
 from api_server_cases import kubeconfig as kubeconfig_of
+from command_output import error_of
 from watch_folders import begin, flags_of, state_of
 
 from calibration.measurements.sites import Sites
@@ -86,5 +87,4 @@ def test_a_lost_gpu_of_a_node_binds_the_plan_again_and_nothing_is_searched(
 def test_a_replayed_day_takes_no_cluster(cluster, tmp_path, capsys):
     begin(tmp_path)
     words = [*flags_of(tmp_path), "--dry-run", "--kubeconfig", str(cluster[1])]
-    assert main(words) == 2
-    assert "must be left out of --dry-run" in capsys.readouterr().err
+    assert "must be left out of --dry-run" in error_of(main, words, capsys)

@@ -1,16 +1,20 @@
 """The better of several plans, and how layers are shared out: what several planners do alike."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from agents.decision.problem import PlanningProblem
 from agents.decision.simulator import Simulator
 from des import Plan, UnreachableError, simulate
 from des.compiled.simulate import simulate_compiled
 
+_UNRECORDED = partial(simulate_compiled, is_recorded=False)
+
 
 def quick_simulator(problem: PlanningProblem) -> Simulator:
-    """Return the simulator of a problem, or its compiled twin, whose results are the same."""
-    return simulate_compiled if problem.simulator is simulate else problem.simulator
+    """Return the simulator of a problem; ours as its compiled twin, without spans and transfers."""
+    is_ours = problem.simulator in (simulate, simulate_compiled)
+    return _UNRECORDED if is_ours else problem.simulator
 
 
 def best_of(problem: PlanningProblem, plans: Iterable[Plan]) -> Plan:

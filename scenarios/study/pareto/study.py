@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from types import MappingProxyType
 
 import pandas as pd
@@ -103,7 +104,10 @@ def fronts_of_methods(
         proposals = sweep(world, preferences)
         timing_s = clock() - begin_s
         figures = figures_of_plans(
-            world.topology, world.workload, proposals.plans, simulator=simulate_compiled
+            world.topology,
+            world.workload,
+            proposals.plans,
+            simulator=partial(simulate_compiled, is_recorded=False),
         )
         front = front_of_figures(figures, objectives, num_judged=len(figures))
         num_misfits = sum(not one.fits_memory for one in figures)

@@ -20,12 +20,12 @@ from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, polic
 from agents.hi_ppo.whole_proposals import moving_scheduler
 from agents.planners.names import MOVING_NAMES, SEARCH_BOUND
 from agents.planners.pareto.proposals import Propose
-from agents.ppo.devices import use_torch_threads
 from agents.replanning.bound_schedulers import search_bound_scheduler
 from agents.replanning.table import HORIZON_EPOCHS, scheduler_makers
 from agents.trainers.table import trainer_named
 from calibration.reference.pool import map_in_processes
 from des.base.command import UsageError
+from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
 from des.worlds.reading import topology_path
@@ -45,6 +45,9 @@ from scenarios.study.targets.table import measure_groups
 from scenarios.study.targets.time_and_utilisation import SUITES
 from scenarios.study.targets.world_file import suite_world_of
 from scenarios.suites import suite
+
+with lazy_imports(__name__):
+    from agents.ppo import devices
 
 
 def _scope_of(config: Config) -> Scope:
@@ -130,6 +133,7 @@ def scheduler_columns(config: Config) -> list[SchedulerColumn]:
 
 def _controls(path: Path) -> dict[str, tuple[MakeScheduler, Propose, MakeScheduler]]:
     """Schedulers that have learnt nothing, or moves alone, proposals, and those with a bound."""
+    devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
     trained = Policies.load(path)
     return {
         name: (
@@ -205,7 +209,6 @@ def measure_columns(config: Config, names: Sequence[str], run_folder: Path) -> N
 
 def measure_column(task: ColumnTask) -> None:
     """Measure a column in this process, and keep each group in the run folder."""
-    use_torch_threads(1)
     columns, origins = _columns_of(task.config)
     keys = [(task.column, group) for group in targets_of(task.config) if group != ALONE]
     measure_groups(columns, origins, task.run_folder, keys)

@@ -30,7 +30,6 @@ with lazy_imports(__name__):
     from rich.console import Console
 
     from agents.hi_ppo import controls
-    from agents.ppo import devices
     from des.base import console as base_console
     from des.figures.figure import Figure
     from scenarios.study import trained_plans
@@ -72,7 +71,6 @@ def main(config: Config, given: frozenset[str]) -> int:
     if config.resume:
         config = _begun(config, given)
     config.choice()  # refused before minutes of work
-    devices.use_torch_threads(1)  # as the response times have it, whatever was measured before
     columns = target_columns.scheduler_columns(config)
     origins = target_columns.origins_of(config, columns)
     console = base_console.FittedConsole()

@@ -12,14 +12,17 @@ from agents.decision.held import held_topology
 from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import Scheduler
 from agents.planners.search.search import search
-from agents.ppo.devices import use_torch_threads
 from agents.replanning.bound_schedulers import BINDING
 from des import Plan
+from des.base.lazy import lazy_imports
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.targets.local_level import CompletePlanScheduler, local_decisions_s
 from scenarios.study.targets.measurement_size import LARGE, SchedulerColumn, Scope
 from scenarios.study.targets.target import MILLISECONDS, Goal, Target
 from scenarios.suites import SuiteWorld
+
+with lazy_imports(__name__):
+    from agents.ppo import devices
 
 Clock = Callable[[], float]
 """Seconds since some moment."""
@@ -46,7 +49,7 @@ class TimedDecision:
 
 def measure(column: SchedulerColumn) -> list[Target]:
     """Time decisions on worlds of 10 domains, or on those that a file has, on one thread."""
-    use_torch_threads(1)
+    devices.use_torch_threads(1)
     worlds = column.scope.worlds("hard", domains=(LARGE,)) or column.scope.worlds("hard")
     sizes, agent = column.scope.sizes, column.local
     across = timed_decisions(column, worlds, column.scheduler())
