@@ -19,7 +19,7 @@ NEEDS = {
     "kubernetes": ("scenarios/k8s/api_server.py", "scenarios/k8s/kubeconfig.py"),
     "kubernetes_validate": ("scenarios/k8s/schema_check.py",),
     "ray": (
-        "agents/ppo/ray_crew.py",
+        "agents/ppo/ray_actor_pool.py",
         "agents/ppo/ray_rollouts.py",
         "scenarios/frame/ray_session.py",
         "scenarios/train/sweep_ray.py",

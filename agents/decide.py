@@ -116,7 +116,7 @@ def run(
     trained = Trained(config)
     if config.stream:
         return _stream(config, given, trained)
-    text = _answered(config, given, trained, watch)
+    text = _answer(config, given, trained, watch)
     if config.out is None:
         sys.stdout.write(text)
     else:
@@ -124,7 +124,7 @@ def run(
     return 0
 
 
-def _answered(
+def _answer(
     config: Config,
     given: frozenset[str],
     trained: Trained,
@@ -153,7 +153,7 @@ def _bound_answer(
     sketch = trained.sketch  # read before the search: what is wrong with a file is said at once
     propose = None
     if sketch is not None:  # loads the policies
-        propose = partial(_proposed, asked, sketch)
+        propose = partial(_propose, asked, sketch)
     is_assumed = config.stream and given.isdisjoint(("restart_s", "restart_only"))
     return bound_answer.answer_bound(
         asked.request,
@@ -168,7 +168,7 @@ def _bound_answer(
     )
 
 
-def _proposed(
+def _propose(
     asked: bound_reading.BoundQuestion, sketch: bound_proposals.Sketch, present: BoundPlan | None
 ) -> BoundFound:
     return bound_proposals.search_proposed(asked.request, sketch, asked.objective, in_force=present)

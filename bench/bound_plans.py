@@ -10,11 +10,11 @@ from agents.answer.bound_answer import answer_bound
 from agents.decision.training_job import TrainingJob
 from agents.search.bound_search import search_bound
 from agents.search.candidates import Candidate
-from agents.search.desk import SearchDesk
 from agents.search.kernels.records import new_room
 from agents.search.objective import PlanObjective
 from agents.search.search import PlanRequest
 from agents.search.settings import BoundSetting, Degrees
+from agents.search.workspace import Workspace
 from agents.trainers.table import trainer_named
 from bench.kernels.bound_pipelines import write_times_s
 from bench.report import Section, Table, column
@@ -98,7 +98,7 @@ def _rates(effort: Effort) -> list[RateRow]:
     """Splits of one chain by the recurrence of the search, and as whole plans that are lowered."""
     topology = _sites(_SITES)
     job = TrainingJob(model=MODEL, num_sequences=NUM_MICROBATCHES)
-    desk = SearchDesk(topology=topology, job=job, corrections=NO_CORRECTIONS)
+    workspace = Workspace(topology=topology, job=job, corrections=NO_CORRECTIONS)
     setting = BoundSetting(
         degrees=Degrees(tensor=8),
         microbatch_size=1,
@@ -109,7 +109,7 @@ def _rates(effort: Effort) -> list[RateRow]:
     )
     count = 4 if effort.is_quick else NUM_PLANS
     splits = _splits(job.layer_count, count)
-    figures, rules = desk.figures(setting), desk.rules(setting, is_whole=True)
+    figures, rules = workspace.figures(setting), workspace.rules(setting, is_whole=True)
     chain, times_s = tuple(range(_SITES)), np.zeros(count)
     room = new_room(NUM_STAGES, 1, 2 * NUM_MICROBATCHES, NUM_MICROBATCHES)
     plans = [

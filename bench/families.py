@@ -19,7 +19,7 @@ from des import (
     Workload,
 )
 from des.compiled.many.families import FamilySimulation
-from des.compiled.many.family_rows import written_plans
+from des.compiled.many.family_rows import write_plans
 from des.compiled.many.simulation import simulate_many
 
 NUM_DOMAINS, NUM_MICROBATCHES, NUM_PLANS = 4, 32, 4096
@@ -101,7 +101,7 @@ def _mean_steps(world: Topology, workload: Workload, plans: list[Plan]) -> Calla
 def _calls(
     world: Topology, workload: Workload, plans: list[Plan]
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    written = written_plans(workload, world.num_domains, plans, [DUE_STEP] * len(plans))
+    written = write_plans(workload, world.num_domains, plans, [DUE_STEP] * len(plans))
     if written is None:
         raise RuntimeError("bench: rows must hold the plans of all families")
     simulation = FamilySimulation(workload, written)

@@ -19,7 +19,7 @@ import numpy as np
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.training_job import TrainingJob
-from agents.judge.placed_plans import placed_on
+from agents.judge.placed_plans import place_on
 from agents.replanning.move_cost import reachable_move
 from agents.replanning.observed_world import ObservedWorld, WorldObservation
 from agents.replanning.other_plans import OtherPlans, is_same_plan
@@ -140,7 +140,7 @@ def step_rates(day: DrawnDay, plans: Sequence[BoundPlan]) -> np.ndarray:
             continue
         for place, plan in enumerate(plans):
             try:
-                rates[number, place] = 1.0 / placed_on(plan, world).step_s
+                rates[number, place] = 1.0 / place_on(plan, world).step_s
             except ValueError:
                 continue
     return rates
@@ -148,7 +148,7 @@ def step_rates(day: DrawnDay, plans: Sequence[BoundPlan]) -> np.ndarray:
 
 def move_times(day: DrawnDay, plans: Sequence[BoundPlan]) -> np.ndarray:
     """Time of each move at the base figures, from row to column. [s]"""
-    there = [placed_on(one, day.base) for one in plans]
+    there = [place_on(one, day.base) for one in plans]
     costs = [[reachable_move(day.base, old, new, None) for new in there] for old in there]
     return np.array([[math.inf if one is None else one.total_s for one in row] for row in costs])
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from des.schedules import DEFAULT_SCHEDULE, SCHEDULES, DeadlockError, Operation
     from des.simulation.iteration import simulate
     from des.simulation.migration import migration_s
-    from des.simulation.together import ConcurrentJob, simulate_together
+    from des.simulation.shared_links import ConcurrentJob, simulate_together
     from des.training.background import BackgroundLoad
     from des.training.epoch import EpochResult, simulate_epoch
     from des.training.training_history import TrainingHistory
@@ -139,7 +139,7 @@ __getattr__, __dir__ = lazy_names(
         "des.program.lowering": "lower",
         "des.program.moves": "moved_bytes",
         "des.engine.result": "IterationResult LinkUse Span StageUse Transfer",
-        "des.simulation.together": "ConcurrentJob simulate_together",
+        "des.simulation.shared_links": "ConcurrentJob simulate_together",
         "des.job.model_presets": "ALIASES ARCHITECTURES",
         "des.job.models": "build_workload",
         "des.job.workload": "Layer Workload",

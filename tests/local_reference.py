@@ -10,7 +10,7 @@ from agents.hi_ppo.local.device_times import DeviceTimes, alike_times, pipelined
 from agents.hi_ppo.local.options import LocalOption
 from des import Domain, Parallelism
 from des.costs.local_borders import local_message_s
-from des.costs.message_times import corrected_inside
+from des.costs.message_times import correct_inside
 from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
 from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
@@ -119,5 +119,5 @@ def _gradients_s(
     """Sum of the gradients of a device over a group of its replicas. [s]"""
     if shape.data == 1:
         return 0.0
-    group = data_group(corrected_inside(joined, case.corrections), shape, device)
+    group = data_group(correct_inside(joined, case.corrections), shape, device)
     return group_all_reduce_s(held_bytes, group)

@@ -9,13 +9,13 @@ import torch
 from local_reference import reference_times
 
 from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.agreement import workload_of
 from agents.hi_ppo.local.case import DomainCase, LocalCase
 from agents.hi_ppo.local.chains import Chains, borders_of
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
 from agents.hi_ppo.local.device_times import device_times
 from agents.hi_ppo.local.options import LocalOption, is_worth_while, shapes_over
 from agents.hi_ppo.local.policy import LocalArchitecture
-from agents.hi_ppo.local.together import workload_of
 from agents.hi_ppo.local.training_policy import LocalPolicy
 from des import NO_CORRECTIONS, Domain, Link, Nodes, Parallelism, Plan, Topology
 from des.devices.figures_file import shipped_link_figures

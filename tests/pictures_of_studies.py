@@ -12,7 +12,7 @@ from agents.planners.pareto.indicators import FrontMetrics
 from agents.planners.pareto.plan_objectives import PlanFigures
 from calibration.fit.plot import predicted_versus_reference
 from scenarios.frame.plots import comparison_bars, learning_curve, seed_curves
-from scenarios.study.compare.figures import Bar, bars_of
+from scenarios.study.compare.compare_charts import Bar, bars_of
 from scenarios.study.fidelity.fidelity_page import levels_figure
 from scenarios.study.pareto.fronts import PricedWorld
 from scenarios.study.pareto.pareto_page import fronts_figure
@@ -180,7 +180,7 @@ PICTURES = {
     "scenarios.frame.plots:seed_curves": curves_of_seeds,
     "scenarios.frame.plots:interval_figure": comparisons,
     "scenarios.train.sweep_results:sweep_figure": sweeps,
-    "scenarios.study.compare.figures:bars_of": bars,
+    "scenarios.study.compare.compare_charts:bars_of": bars,
     "scenarios.study.robustness.robustness_page:robustness_figure": robustness,
     "scenarios.study.robustness.robustness_page:jitter_figure": jitters,
     "scenarios.study.pareto.pareto_page:fronts_figure": fronts,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
-from agents.search.desk import SearchDesk
 from agents.search.schedule_choice import GROUP_FACTORS, INTERLEAVED
 from agents.search.settings import BoundSetting, degrees_of
+from agents.search.workspace import Workspace
 from des import NO_CORRECTIONS, Link, Topology
 
 RACKED = replace(
@@ -68,8 +68,8 @@ def candidates(draw, schedules=(*PACED, INTERLEAVED)):
         group_factor=draw(st.sampled_from(GROUP_FACTORS)) if chunks > 1 else 1.0,
         is_blocking=draw(st.booleans()),
     )
-    desk = SearchDesk(topology=topology, job=job, corrections=NO_CORRECTIONS)
-    num_devices = desk.figures(setting).num_devices.tolist()
+    workspace = Workspace(topology=topology, job=job, corrections=NO_CORRECTIONS)
+    num_devices = workspace.figures(setting).num_devices.tolist()
     sites = [index for index, count in enumerate(num_devices) if count > 0]
     chain = tuple(draw(st.lists(st.sampled_from(sites), min_size=1, unique=True)))
     most = job.layer_count // (chunks * len(chain))
@@ -85,10 +85,10 @@ def candidates(draw, schedules=(*PACED, INTERLEAVED)):
     layers[-1] += left
     split = tuple(zip(devices, layers, strict=True))
     candidate = Candidate(setting=setting, chains=(chain,), splits=(split,), estimate_s=1.0)
-    return desk, candidate
+    return workspace, candidate
 
 
-def fits(desk, candidate):
+def fits(workspace, candidate):
     """Whether the simulator finds room for a candidate."""
-    workload = candidate.setting.workload(desk.job)
-    return search_cases.fits(desk.topology, workload, candidate.plan(desk.topology))
+    workload = candidate.setting.workload(workspace.job)
+    return search_cases.fits(workspace.topology, workload, candidate.plan(workspace.topology))

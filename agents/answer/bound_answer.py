@@ -14,7 +14,7 @@ from agents.answer.transport_times import transport_dict, transport_times
 from agents.answer.whole_run import whole_run
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document
-from agents.judge.placed_plans import placed_on
+from agents.judge.placed_plans import place_on
 from agents.replanning.move_cost import reachable_move
 from agents.search.bound_rows import BoundRow
 from agents.search.bound_search import BoundFound, best_of_kinds, proven_bound_s, search_bound
@@ -187,7 +187,7 @@ def _others(
 def _placed(request: PlanRequest, in_force: BoundPlan) -> tuple[BoundPlan | None, str]:
     """The plan in force on the network as it is, or why it cannot run there."""
     try:
-        return placed_on(replace(in_force, corrections=request.corrections), request.topology), ""
+        return place_on(replace(in_force, corrections=request.corrections), request.topology), ""
     except ValueError as error:
         return None, str(error)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from agents.answer.bound_facts import BoundFacts
-from agents.answer.figures import duration, figure, gigabytes, percent
+from agents.answer.number_texts import duration, figure, gigabytes, percent
 from agents.answer.sections import Section
 from agents.answer.sureness_page import sureness_section
 from agents.answer.transport_times import transport_section
@@ -62,11 +62,11 @@ def _headline(answer: BoundFacts) -> Section:
             f"{percent(less)} less than on the best single domain, {_site_names(single)[0]} "
             f"({figure(single.bound.step_s)} s)"
         )
-    lines += _decided(answer)
+    lines += _decide(answer)
     return Section(title=f"Answer: {KIND_TITLES[best.kind]}", lines=(*lines, *answer.notes))
 
 
-def _decided(answer: BoundFacts) -> Iterator[str]:
+def _decide(answer: BoundFacts) -> Iterator[str]:
     """Say who found the plan, where Hi-PPO decides too."""
     if "hi_ppo" not in answer.rows_of:
         return

@@ -21,7 +21,7 @@ Deciders = Literal["both", "search", "hi_ppo"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(LayerFlags, NetworkFlag):
-    """Settings of a decision; the fields are the flags."""
+    """Flags of a decision."""
 
     network: str = required("world as it is now: YAML or JSON, or a shipped name", is_file=True)
     job: str | None = option(
@@ -76,8 +76,8 @@ class Config(LayerFlags, NetworkFlag):
     restart_only: bool = option(False, "a move costs a restart only, no transfer")
     most_slowdown: float | None = option(
         None,
-        "a bound for steady iteration times: no plan is taken that needs longer for an iteration, "
-        "by more than this share, than the quickest plan known now; such as 0.08",
+        "reject plans whose iteration takes longer than that of the quickest plan known now by "
+        "more than this share, such as 0.08",
     )
     deciders: Deciders = option(
         "search", "search, policies of Hi-PPO, whose proposals are bound, or both together"

@@ -58,14 +58,14 @@ def _text_lines(section: Section, width: int | None) -> list[str]:
         ends = list(accumulate(2 + each for each in widths))
         num = max(section.num_texts, sum(end <= (width or ends[-1]) for end in ends))
         shown = widths[:num]
-        found += [f"  {_aligned(row[:num], shown, section.num_texts)}".rstrip() for row in table]
+        found += [f"  {_align(row[:num], shown, section.num_texts)}".rstrip() for row in table]
         if num < len(widths):
             names = ", ".join(section.head[num:])
             found.append(f"  left out at {width} columns: {names}; COLUMNS={ends[-1]} shows all")
     return found + [f"  {note}" for note in section.notes]
 
 
-def _aligned(row: Sequence[str], widths: Sequence[int], num_texts: int) -> str:
+def _align(row: Sequence[str], widths: Sequence[int], num_texts: int) -> str:
     """Texts to the left, figures to the right."""
     both = enumerate(zip(row, widths, strict=True))
     return "  ".join(

@@ -1,6 +1,6 @@
 """Section of a page on what would change an answer, and the same facts for its document."""
 
-from agents.answer.figures import figure, percent
+from agents.answer.number_texts import figure, percent
 from agents.answer.sections import Section
 from agents.answer.sureness import OFF_FACTORS, OtherCase, Sureness
 from agents.search.bound_rows import KIND_TITLES, BoundRow
@@ -24,7 +24,7 @@ def sureness_section(known: Sureness) -> Section:
         title="What would change the answer, searched again for each line",
         head=("if", "best plan then", "s a step", "the plan above"),
         rows=tuple(
-            (one.title, _best_text(one), _step_text(one), _kept(one)) for one in known.cases
+            (one.title, _best_text(one), _step_text(one), _keep(one)) for one in known.cases
         ),
         notes=tuple(notes),
         num_texts=2,
@@ -79,7 +79,7 @@ def _step_text(case: OtherCase) -> str:
     return "" if case.row is None else figure(case.row.figures.step_s)
 
 
-def _kept(case: OtherCase) -> str:
+def _keep(case: OtherCase) -> str:
     if case.present_s is None:
         return "cannot run"
     if not case.loss:

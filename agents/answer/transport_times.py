@@ -5,7 +5,7 @@ Nothing is ranked by them.
 
 from dataclasses import dataclass, replace
 
-from agents.answer.figures import figure
+from agents.answer.number_texts import figure
 from agents.answer.sections import Section
 from agents.decision.bound_plan import BoundPlan
 from agents.judge.nccl_sockets import nccl_steps_s, site_borders

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from agents.answer.figures import duration, figure, gigabytes
+from agents.answer.number_texts import duration, figure, gigabytes
 from agents.answer.run_terms import RunTerms
 from agents.answer.sections import Section
 from agents.replanning.move_cost import checkpoint_bytes

@@ -64,13 +64,13 @@ class Optimus(_Elastic):
 
     def _gain(self, now_s: float) -> Callable[[LiveJob, int], float]:
         def gain(job: LiveJob, width: int) -> float:
-            curve, own = self._fitted(job), job.job.num_gpus
+            curve, own = self._fit(job), job.job.num_gpus
             left_s = job.left_by(now_s)
             return left_s / curve.speed(width, own) - left_s / curve.speed(width + 1, own)
 
         return gain
 
-    def _fitted(self, job: LiveJob) -> SpeedCurve:
+    def _fit(self, job: LiveJob) -> SpeedCurve:
         true = job.job.curve
         assert true is not None
         if true not in self._curve_of:

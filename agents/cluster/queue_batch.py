@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from agents.cluster.queue_task import QueueSimulator, drawn_queue
+from agents.cluster.queue_task import QueueSimulator, draw_queue
 from agents.ppo.batch_step import ReplayedBatch
 from des.cluster.world import World
 
@@ -14,7 +14,7 @@ class QueueBatch(ReplayedBatch[QueueSimulator]):
     state_names = ("begun", "played")
 
     def __init__(
-        self, num_envs: int, seed: int, make_world: Callable[[int], World] = drawn_queue
+        self, num_envs: int, seed: int, make_world: Callable[[int], World] = draw_queue
     ) -> None:
         super().__init__("queueing", num_envs, seed, lambda: QueueSimulator(make_world=make_world))
 

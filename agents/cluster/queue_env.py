@@ -5,7 +5,7 @@ from collections.abc import Callable
 import gymnasium
 import numpy as np
 
-from agents.cluster.queue_task import QueueSimulator, drawn_queue
+from agents.cluster.queue_task import QueueSimulator, draw_queue
 from agents.ppo.episode_env import EpisodeEnv
 from des.cluster.world import World
 
@@ -20,7 +20,7 @@ class QueueEnv(EpisodeEnv):
     Parameters
     ----------
     make_world
-        World of an episode's seed; default: `agents.cluster.queue_task.drawn_queue`.
+        World of an episode's seed; default: `agents.cluster.queue_task.draw_queue`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class QueueEnv(EpisodeEnv):
     def __init__(
         self,
         *,
-        make_world: Callable[[int], World] = drawn_queue,
+        make_world: Callable[[int], World] = draw_queue,
         render_mode: str | None = None,
     ) -> None:
         self.simulator = QueueSimulator(make_world=make_world)

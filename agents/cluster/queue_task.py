@@ -29,7 +29,7 @@ _WIDTHS, _CHANCES = (1, 2, 4, 8), (0.40, 0.20, 0.25, 0.15)
 _REWARD_SCALE = 100.0
 
 
-def drawn_queue(seed: int) -> World:
+def draw_queue(seed: int) -> World:
     """Draw a world: 120 jobs of 1 to 8 GPUs on 4 nodes of 4, at 70 to 130 % load.
 
     Jobs take ``60 * 10**U(1, 3)`` s, 18 min to 10 h in the middle half.
@@ -65,7 +65,7 @@ class QueueSimulator:
     -100: its sum over an episode is the mean time from arrival to end but for a factor.
     """
 
-    make_world: Callable[[int], World] = drawn_queue
+    make_world: Callable[[int], World] = draw_queue
     observation_size: int = field(default=OBSERVATION_SIZE, init=False)
     action_sizes: tuple[int, ...] = field(default=CHOICES, init=False)
     first_choices: tuple[int, ...] = field(default=SHORTEST_REMAINING, init=False)

@@ -89,7 +89,7 @@ class PreemptingRow(NamedTuple):
     about: str
 
 
-def _learnt(setting: PolicySetting) -> Ordering:
+def _learn(setting: PolicySetting) -> Ordering:
     """Ordering of a checkpoint.
 
     Raises
@@ -173,7 +173,7 @@ ORDERINGS: Mapping[str, OrderingRow] = MappingProxyType(
             "highest priority first",
         ),
         "ppo": OrderingRow(
-            _learnt, "weights of remaining time, GPUs, attained time and age, by a trained network"
+            _learn, "weights of remaining time, GPUs, attained time and age, by a trained network"
         ),
         "fair_share": OrderingRow(
             lambda setting: FairShare(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.decision.levels import LEVELS, MoveLevel, level_of
 from agents.decision.situation import TIME_ONLY, Decision, Preference, Scheduler, Situation
 from agents.decision.world import DecisionWorld, bytes_per_token, equal_work_s
@@ -204,7 +204,7 @@ def run_course(
     name = str(getattr(scheduler, "name", type(scheduler).__name__))
     rows: list[CourseRow] = []
     last: Plan | None = None
-    for epoch, topology in enumerate(held_topologies(world, draw_seed, num_epochs)):
+    for epoch, topology in enumerate(freeze_topologies(world, draw_seed, num_epochs)):
         situation = epoch_situation(
             world, topology, epoch, last, preference=preference, corrections=corrections
         )
@@ -215,7 +215,7 @@ def run_course(
             if must_fit:
                 decision.plan.check_against(topology, world.workload)
                 check_memory(topology, world.workload, decision.plan)
-            result = _judged(
+            result = _judge(
                 world,
                 topology,
                 decision.plan,
@@ -241,7 +241,7 @@ def run_course(
     )
 
 
-def _judged(
+def _judge(
     world: DecisionWorld,
     topology: Topology,
     plan: Plan,

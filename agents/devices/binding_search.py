@@ -92,7 +92,7 @@ def quick_binding(
     if best_s <= enough_s:
         return best_s
     if is_alone:
-        return _swapped_twice(work, gpus, binding, best_s, enough_s)
+        return _swap_twice(work, gpus, binding, best_s, enough_s)
     return swapped(work, gpus, binding, best_s, binding.size)
 
 
@@ -104,9 +104,9 @@ def _write_start(work: BindingWork, gpus: ServerGpus, start: int, number: int, o
     order of the numbers; below 0, for several, the last order is shuffled by the sequence.
     """
     if start == 0:
-        _grouped(gpus, min(work.tensor, gpus.per_server), order)
+        _group(gpus, min(work.tensor, gpus.per_server), order)
     elif start == 1:
-        _grouped(gpus, work.data, order)
+        _group(gpus, work.data, order)
         size = work.tensor * work.data
         for begin in range(0, size * work.pipeline, size):
             device = order[begin : begin + size].copy()
@@ -123,7 +123,7 @@ def _write_start(work: BindingWork, gpus: ServerGpus, start: int, number: int, o
 
 
 @inner_kernel
-def _grouped(gpus: ServerGpus, size: int, order: Whole) -> None:
+def _group(gpus: ServerGpus, size: int, order: Whole) -> None:
     """Write free GPUs as groups of a size, the one with the fastest ring first, then of the rest.
 
     GPUs that are left over come last.
@@ -177,7 +177,7 @@ def _swap(binding: Whole, one: int, other: int, period: int) -> None:
 
 
 @inner_kernel
-def _swapped_twice(
+def _swap_twice(
     work: BindingWork, gpus: ServerGpus, binding: Whole, best_s: float, enough_s: float
 ) -> float:
     """Swap two GPUs, whatever that brings, and then as `swapped`, as long as both help. [s]"""

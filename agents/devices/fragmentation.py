@@ -149,7 +149,7 @@ def _most_of_all(
 
 
 def _most_nvlinks(server: Server, places: Sequence[int], sizes: Iterable[int]) -> dict[int, int]:
-    """Most NVLinks inside some of the GPUs at places, for those sizes that there are enough of."""
+    """Maximum of NVLinks inside a subset of the GPUs at places, for each feasible size."""
     possible = [size for size in sizes if size <= len(places)]
     if len(places) <= MOST_IN_SETS:
         figures, gpus = pair_figures(server), np.array(places, dtype=np.int64)

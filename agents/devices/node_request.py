@@ -1,4 +1,4 @@
-"""Wishes for sets of nodes, and the sets that answer them."""
+"""Requests for sets of nodes, and the sets that answer them."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from des.base.checks import require_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRequest:
-    """A wish for nodes.
+    """A request for nodes.
 
     Attributes
     ----------
     count
         Number of nodes.
     required, preferred
-        Level of which one unit must hold all nodes, or should; None without such a wish.
+        Level of which one unit must hold all nodes, or should; None without such a request.
     preferred_nodes
         Names of nodes to take first.
     data

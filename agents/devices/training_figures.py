@@ -215,7 +215,7 @@ def _cards(share: ServerShare, assumed: TrainingAssumptions) -> tuple[int, float
     return count, CARD_FRACTION * min(bandwidths)
 
 
-def simulated_iteration(
+def simulate_iteration(
     shares: Sequence[ServerShare], wires: PlacedWires, assumed: TrainingAssumptions
 ) -> IterationResult:
     """Simulate one iteration of training on the GPUs of a job, as one domain.

@@ -18,7 +18,7 @@ from agents.devices.server_choice import (
 from agents.devices.training_figures import (
     TrainingAssumptions,
     job_all_reduce_s,
-    simulated_iteration,
+    simulate_iteration,
     warm_up_s,
     wires_of_shares,
 )
@@ -144,7 +144,7 @@ def optimise_placement(
     all_reduce_s = job_all_reduce_s(choice.shares, wires, PAYLOAD_BYTES)
     ideal_wires = wires_of_shares(ideal.shares, assumed, pool.cluster)
     ideal_s = job_all_reduce_s(ideal.shares, ideal_wires, PAYLOAD_BYTES)
-    iteration = simulated_iteration(choice.shares, wires, assumed)
+    iteration = simulate_iteration(choice.shares, wires, assumed)
     after = fragmentation(servers_after(pool.servers, choice), mix).fraction
     return TrainingPlacement(
         servers=tuple(share.free.name for share in choice.shares),

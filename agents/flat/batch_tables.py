@@ -33,15 +33,15 @@ def foreseeable_tables(task: PlacementTask, world: Topology) -> Tables:
         most = 0
     counts = range(1, most + 1)
     rows = [operation_table(task.schedule, n, workload.num_microbatches).rows for n in counts]
-    link_bytes = _added_up(float(workload.message_bytes), workload.num_microbatches)
+    link_bytes = _add_up(float(workload.message_bytes), workload.num_microbatches)
     return Tables(
         rows=np.concatenate([np.zeros((0, 5), np.int32), *rows]),
         first_row=np.cumsum([0, 0, *map(len, rows)]),
-        num_bytes=np.array([0.0, *(_added_up(link_bytes, 2 * (n - 1)) for n in counts)]),
+        num_bytes=np.array([0.0, *(_add_up(link_bytes, 2 * (n - 1)) for n in counts)]),
     )
 
 
-def _added_up(figure: float, times: int) -> float:
+def _add_up(figure: float, times: int) -> float:
     """Sum as it comes from adding one by one, as links and results do."""
     total = 0.0
     for _ in range(times):

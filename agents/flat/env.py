@@ -265,17 +265,17 @@ class PlacementVectorEnv(BatchVectorEnv):
 def infos_of(step: BatchStep) -> Infos:
     """Figures of environments in the middle of an episode, and final ones of the others."""
     ended = step.terminated | step.truncated
-    infos = _masked(step.metrics, ~ended)
+    infos = _mask(step.metrics, ~ended)
     if ended.any():
         final_obs = np.full(len(ended), None, dtype=object)
         for row in np.flatnonzero(ended).tolist():
             final_obs[row] = step.final_observations[row]
-        infos |= {"final_obs": final_obs, "final_info": _masked(step.metrics, ended)}
+        infos |= {"final_obs": final_obs, "final_info": _mask(step.metrics, ended)}
         infos |= {"_final_obs": ended, "_final_info": ended.copy()}
     return infos
 
 
-def _masked(metrics: Mapping[str, npt.NDArray[np.float64]], mask: npt.NDArray[np.bool_]) -> Infos:
+def _mask(metrics: Mapping[str, npt.NDArray[np.float64]], mask: npt.NDArray[np.bool_]) -> Infos:
     """Figures by name, 0 outside the mask, each with the mask under ``_name``."""
     infos: Infos = {}
     for name, values in metrics.items():

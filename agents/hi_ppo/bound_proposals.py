@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from agents.decision.bound_plan import BoundPlan
-from agents.decision.occupied import occupied
 from agents.decision.problem import PlanningProblem
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.plan_source import ProposesPlans
 from agents.hi_ppo.proposing import SWEEP, first_situation
@@ -19,7 +19,7 @@ from agents.search.bound_rows import row_in_force
 from agents.search.bound_search import BoundFound, best_of_kinds, search_bound
 from agents.search.chains import Chain
 from agents.search.objective import PlanObjective
-from agents.search.schedule_choice import surveyed_schedules
+from agents.search.schedule_choice import survey_schedules
 from agents.search.search import PlanRequest
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.trainer import Trainer
@@ -146,7 +146,7 @@ def bindings(binder: PlanBinder, sketches: Sequence[Plan]) -> tuple[BoundPlan, .
     return tuple(sorted(found.values(), key=lambda one: one.step_s))
 
 
-def planned_bound(trainer: Trainer, situation: Situation, seed: int) -> Plan:
+def plan_bound(trainer: Trainer, situation: Situation, seed: int) -> Plan:
     """Plan by the search of bound plans, which draws nothing, on the network as it is.
 
     Raises
@@ -249,7 +249,7 @@ class BoundProposer(_PassesOn):
             workload=situation.workload,
             trainer=self.trainer,
             corrections=situation.corrections,
-            schedules=surveyed_schedules(self.trainer, ()),
+            schedules=survey_schedules(self.trainer, ()),
         )
         bound = bindings(binder, found.plans[:num_plans])
         return BoundPlans(plans=tuple(one.plan for one in bound))

@@ -11,10 +11,10 @@ from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.coordinator import QUICK, coordinator_of
 from agents.hi_ppo.placement.decode import DrawnOrders
 from agents.hi_ppo.placement.features import Features
-from agents.hi_ppo.placement.proposals import Draw, Proposer, drawn_at_random
+from agents.hi_ppo.placement.proposals import Draw, Proposer, draw_at_random
 from agents.hi_ppo.policies import Policies, TrainedRange
 from agents.judge.look_ahead import LookAhead
-from agents.planners.choice.chains import grown_chain
+from agents.planners.choice.chains import grow_chain
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
@@ -65,13 +65,13 @@ def neighbour_orders(features: Features, most_stages: int, count: int, seed: int
     sizes = np.zeros(count, dtype=np.int32)
     first = rng.permutation(num_domains)
     for row in range(count):
-        chain = grown_chain(speed, int(first[row % num_domains]))[:most_stages]
+        chain = grow_chain(speed, int(first[row % num_domains]))[:most_stages]
         size = len(chain) if row < num_domains else int(rng.integers(1, len(chain) + 1))
         domains[row, :size], sizes[row] = chain[:size], size
     return DrawnOrders(domains, sizes, np.zeros(count, dtype=np.float32))
 
 
-_DRAWS: Mapping[Control, Draw] = {"random": drawn_at_random, "neighbours": neighbour_orders}
+_DRAWS: Mapping[Control, Draw] = {"random": draw_at_random, "neighbours": neighbour_orders}
 
 
 def control_proposer(control: Control, *, look_ahead: LookAhead = QUICK, seed: int = 0) -> Proposer:

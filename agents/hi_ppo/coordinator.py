@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from agents.decision.levels import level_of
-from agents.decision.occupied import occupied
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import TIME_ONLY, Decision, Situation
 from agents.decision.threshold import ReplanThreshold
-from agents.hi_ppo.bound_proposals import BoundProposer, planned_bound
+from agents.hi_ppo.bound_proposals import BoundProposer, plan_bound
 from agents.hi_ppo.fallback import planned
 from agents.hi_ppo.moves.choosing import Chooser, NamesRules
 from agents.hi_ppo.moves.known_plans import KnownPlans
@@ -120,7 +120,7 @@ class Coordinator:
         As policies do not see the stages of a domain's GPUs it searches in every decision.
         """
         proposer = BoundProposer(inner=self.proposer, trainer=trainer)
-        planner = partial(planned_bound, trainer)
+        planner = partial(plan_bound, trainer)
         return replace(self, proposer=proposer, planner=planner, searches=True)
 
     def begin(self) -> None:
@@ -223,15 +223,15 @@ class Coordinator:
             half = replace(FIRST, budget=FIRST.budget // 2)
             at_base = replace(situation, topology=base)
             with contextlib.suppress(InfeasiblePlacementError):  # else all depends on what is now
-                known.add(self._proposed(at_base, 2 * self.num_new, half))
+                known.add(self._propose(at_base, 2 * self.num_new, half))
                 how = half
         if situation.last_plan is not None:
             known.add([situation.last_plan])
         try:
-            known.add(self._proposed(situation, self.num_new, how))
+            known.add(self._propose(situation, self.num_new, how))
             if self._chooser.is_bounded and situation.preference.communication > 0.0:
                 by_time = replace(situation, preference=TIME_ONLY)
-                known.add(self._proposed(by_time, self.num_new, how))
+                known.add(self._propose(by_time, self.num_new, how))
         except InfeasiblePlacementError:
             if not np.isfinite(known.times_s(situation, known.job_of(situation))).any():
                 raise
@@ -252,7 +252,7 @@ class Coordinator:
         self._known = known
         return known
 
-    def _proposed(self, situation: Situation, count: int, how: LookAhead) -> tuple[Plan, ...]:
+    def _propose(self, situation: Situation, count: int, how: LookAhead) -> tuple[Plan, ...]:
         """Proposals for a network, those of the placement policy first, the best before others."""
         self._seed += 1
         found: tuple[Plan, ...] = ()

@@ -165,7 +165,7 @@ def decide_by_policies(
     if situation.last_plan is not None:
         situation.last_plan.check_against(situation.topology, situation.workload)
     coordinator = coordinator_of(policies, most_slowdown)
-    decision, complete = _decided(coordinator, local, situation, is_warm=is_warm)
+    decision, complete = _decide(coordinator, local, situation, is_warm=is_warm)
     corrections = situation.corrections
     across = simulate_compiled(situation.topology, situation.workload, decision.plan, corrections)
     topology, workload, plan, result = (
@@ -198,7 +198,7 @@ def decide_by_policies(
     )
 
 
-def _decided(
+def _decide(
     coordinator: Coordinator, local: LocalAgent | None, situation: Situation, *, is_warm: bool
 ) -> tuple[Decision, CompleteDecision | None]:
     """Decide at one level or at both, once or, to be warm, twice."""

@@ -1,8 +1,8 @@
 """Search fallback outside the range of training, and where the policies find no plan."""
 
 from agents.decision.depths import DEPTHS
-from agents.decision.occupied import occupied
 from agents.decision.plan_space import PlanSpace
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Situation
 from agents.judge.steady_judge import has_steady_plans
 from agents.planners.search.search import search

@@ -8,9 +8,9 @@ from agents.decision.levels import level_of
 from agents.decision.situation import Decision, Scheduler, Situation
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import NoValidPlanError
+from agents.hi_ppo.local.agreement import bound_topology, cases_of, settle, with_local, workload_of
 from agents.hi_ppo.local.case import DomainCase
 from agents.hi_ppo.local.decide import LocalAgent, LocalDecision
-from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from agents.hi_ppo.validation import plan_of_other_domains, require_free, require_valid
 from des import InfeasiblePlacementError, Plan, Topology, UnreachableError, Workload
 from des.devices.gpus import GpuTopology
@@ -135,7 +135,7 @@ class Hierarchy:
         except (InfeasiblePlacementError, UnreachableError, NoValidPlanError) as error:
             failure = error
         placed_s = self._clock()
-        found = self._completed(situation, job, decided, failure, (began_s, placed_s))
+        found = self._complete(situation, job, decided, failure, (began_s, placed_s))
         self.counts = replace(
             self.counts,
             decisions=self.counts.decisions + 1,
@@ -169,7 +169,7 @@ class Hierarchy:
         if kept is None:
             raise ValueError("hierarchy: decide must have placed layers on these domains first")
         decided = Decision(plan=kept.plan, level="nothing")
-        found = self._completed(situation, job, decided, None, (began_s, began_s))
+        found = self._complete(situation, job, decided, None, (began_s, began_s))
         self.counts = replace(
             self.counts,
             rebindings=self.counts.rebindings + 1,
@@ -177,7 +177,7 @@ class Hierarchy:
         )
         return found
 
-    def _completed(
+    def _complete(
         self,
         situation: Situation,
         job: TrainingJob,

@@ -39,7 +39,7 @@ def policy_scheduler(
     return partial(coordinator_of, policies, most_slowdown, proposer), proposing(proposer)
 
 
-def shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
+def share_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
     """Return what hands out the scheduler of a checkpoint, or of the first one that is shipped.
 
     None where no checkpoint is given and none is shipped. One scheduler serves all draws, each of
@@ -74,7 +74,7 @@ class FixedRule:
         return self.rule
 
 
-def fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
+def make_fixed_rule_schedulers(checkpoint: Path) -> Mapping[str, MakeScheduler]:
     """Return what makes schedulers that propose as trained policies do and move by one rule.
 
     The rules are those of `agents.replanning.rules.Horizon` on the plans proposed so far, by the

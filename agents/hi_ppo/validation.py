@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from agents.decision.occupied import occupied
 from agents.decision.other_domains import plan_on_domains
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Situation
 from agents.hi_ppo.local.case import DomainCase
 from agents.hi_ppo.local.decide import LocalDecision

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agents.decision.families import SYNCHRONOUS, Family
-from agents.decision.occupied import occupied
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import MOST_PLANNED_DOMAINS
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Situation
 from agents.hi_ppo.coordinator import Coordinator
 from agents.hi_ppo.moves.move_policy import MovePolicy

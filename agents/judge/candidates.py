@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.judge.quick_fill import Tools, fits
+from agents.judge.quick_fill import SearchContext, fits
 from des.base.jit import kernel
 from des.compiled.many.layout import Flags, Real, Small, Whole
 from des.compiled.many.least_times import least_time_s
@@ -17,7 +17,7 @@ _ROUNDING = 1.0 - 1e-9
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Aim(NamedTuple):
+class CostObjective(NamedTuple):
     """Objective to minimise: ``time_weight`` ln T + ``toll_weight`` ln(1 + tolls of the borders).
 
     ``tolls`` (K, K) are what a border costs by its domains; ``can_follow`` (K, K) says which may
@@ -46,7 +46,7 @@ class ExploredPlans(NamedTuple):
     counts: Whole
 
 
-class Near(NamedTuple):
+class Neighbourhood(NamedTuple):
     """Room for R candidates that are judged together.
 
     ``limits`` are costs from which on they are of no use, ``limits_s`` the times at these costs,
@@ -66,7 +66,9 @@ class Near(NamedTuple):
 
 
 @kernel
-def judge_candidates(tools: Tools, aim: Aim, near: Near, num: int) -> int:
+def judge_candidates(
+    tools: SearchContext, aim: CostObjective, near: Neighbourhood, num: int
+) -> int:
     """Judge the first ``num`` plans that fit and may cost less than their limit; returns how many.
 
     The others get ``inf``, and so may those that cost no less than their limit.
@@ -97,7 +99,7 @@ def judge_candidates(tools: Tools, aim: Aim, near: Near, num: int) -> int:
             starts[group] -= 1
             near.ordered[starts[group]] = plan
     batch = CountedPlans(tools.job, tools.paces, plans, near.counts)
-    makespans(tools.desk, batch, near.ordered, total, near.limits_s, near.times_s)
+    makespans(tools.scratch, batch, near.ordered, total, near.limits_s, near.times_s)
     for plan in range(num):
         if near.costs[plan] == 0.0:
             is_run = near.times_s[plan] < math.inf  # else it was given up, or there is no way
@@ -108,7 +110,7 @@ def judge_candidates(tools: Tools, aim: Aim, near: Near, num: int) -> int:
 
 
 @kernel
-def limit_s_of(aim: Aim, plans: Plans, plan: int, limit: float) -> float:
+def limit_s_of(aim: CostObjective, plans: Plans, plan: int, limit: float) -> float:
     """The time from which on a plan does not cost less than a limit. [s]"""
     if limit == math.inf:
         return math.inf
@@ -119,7 +121,7 @@ def limit_s_of(aim: Aim, plans: Plans, plan: int, limit: float) -> float:
 
 
 @kernel
-def plan_cost(aim: Aim, plans: Plans, plan: int, time_s: float) -> float:
+def plan_cost(aim: CostObjective, plans: Plans, plan: int, time_s: float) -> float:
     """Cost of a plan with this iteration time."""
     tolls = 0.0
     if aim.toll_weight > 0.0:
@@ -158,7 +160,7 @@ def copy_plan(target: Plans, to: int, source: Plans, plan: int) -> None:
 
 
 @kernel
-def keep(pool: ExploredPlans, near: Near, plan: int) -> None:
+def keep(pool: ExploredPlans, near: Neighbourhood, plan: int) -> None:
     """Put a judged plan into the pool, in place of the worst one where there is no room."""
     at = pool.counts[0]
     if at == pool.costs.size:

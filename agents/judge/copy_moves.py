@@ -84,7 +84,7 @@ class CopyChanges:
         self._changes = np.array([np.repeat(olds, len(news)), np.tile(news, len(olds))])
         self._shape = len(olds), len(news)
         anywhere, nothing = np.ones((num_domains, num_domains)), np.zeros((num_domains,) * 2)
-        self.moved_bytes: Real = self._filled(MoveRates(anywhere, nothing, 0.0))[1]
+        self.moved_bytes: Real = self._fill(MoveRates(anywhere, nothing, 0.0))[1]
 
     def times_s(self, rates: MoveRates) -> Real:
         """Time until the last layer has arrived, (S, C); 0 where none is sent. [s]
@@ -92,9 +92,9 @@ class CopyChanges:
         ``inf`` where a layer could come over a link that there is not; ``rates`` are of one
         network, (K, K).
         """
-        return self._filled(rates)[0]
+        return self._fill(rates)[0]
 
-    def _filled(self, rates: MoveRates) -> tuple[Real, Real]:
+    def _fill(self, rates: MoveRates) -> tuple[Real, Real]:
         one = MoveRates(rates.goodput[np.newaxis], rates.latency_s[np.newaxis], rates.overhead_s)
         network_of = np.zeros(self._changes.shape[1], dtype=np.int64)
         found = costs_of_changes(self._workload, self._held, self._changes, one, network_of)

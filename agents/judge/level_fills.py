@@ -6,7 +6,13 @@ import numpy as np
 
 from des.base.jit import inlined, lean_kernel
 from des.compiled.many.layout import Real, Small
-from des.compiled.many.paced import WHOLE, CountedPlans, Moments, moments_bytes, stage_moments
+from des.compiled.many.paced import (
+    WHOLE,
+    CountedPlans,
+    PeakCandidates,
+    moments_bytes,
+    stage_moments,
+)
 from des.compiled.many.steady import Job
 
 _PRECISION = 2.0**-8
@@ -174,7 +180,9 @@ def _last_below(before_s: Real, begin: int, most: int, limit_s: float) -> int:
 
 
 @inlined
-def last_in_memory(job: Job, moments: Moments, capacity: float, begin: int, most: int) -> int:
+def last_in_memory(
+    job: Job, moments: PeakCandidates, capacity: float, begin: int, most: int
+) -> int:
     """Last end, ``begin`` to ``most``, with which a stage fits into its memory.
 
     The search begins where equal layers would end, see `_last_below`.

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.decision.situation import Preference
-from agents.judge.candidates import Aim, ExploredPlans, Near
+from agents.judge.candidates import CostObjective, ExploredPlans, Neighbourhood
 from agents.judge.proposals import ORDERS, PROPOSED, Limits, explore
-from agents.judge.quick_fill import Tools, fill_evenly
+from agents.judge.quick_fill import SearchContext, fill_evenly
 from agents.judge.steady_judge import MISFIT, RelayedJob, SteadyJudge, reachable
 from des import Plan, Topology
 from des.compiled.many.layout import Real, Small
@@ -77,10 +77,10 @@ class PlanJudge(SteadyJudge):
         return {}
 
     @cached_property
-    def _near(self) -> Near:
+    def _near(self) -> Neighbourhood:
         return self.new_near()
 
-    _tools_known: Tools | None = None
+    _tools_known: SearchContext | None = None
 
     def job_of(self, topology: Topology) -> Job:
         """As `SteadyJudge.job_of`; twice in a row on the same network is worked out once."""
@@ -104,7 +104,7 @@ class PlanJudge(SteadyJudge):
             known = self._plans_known[key] = super().plan(plans, row)
         return known
 
-    def tools(self, job: Job) -> Tools:
+    def tools(self, job: Job) -> SearchContext:
         """Arrays that kernels judge plans with.
 
         Raises
@@ -120,7 +120,7 @@ class PlanJudge(SteadyJudge):
         known = self._tools_known
         if known is None or known.job is not job:
             figures = least_figures(job, self.programs)
-            known = Tools(self.desk, job, self.paces, self.programs, figures)
+            known = SearchContext(self.scratch, job, self.paces, self.programs, figures)
             self._tools_known = known
         return known
 
@@ -141,9 +141,9 @@ class PlanJudge(SteadyJudge):
             counts=np.zeros(3, dtype=np.int64),
         )
 
-    def new_near(self) -> Near:
+    def new_near(self) -> Neighbourhood:
         """Make room for candidates."""
-        return Near(
+        return Neighbourhood(
             plans=self.new_rows(_MOST_NEAR),
             costs=np.empty(_MOST_NEAR),
             times_s=np.empty(_MOST_NEAR),
@@ -157,7 +157,7 @@ class PlanJudge(SteadyJudge):
         )
 
     def look_ahead(
-        self, job: Job, aim: Aim, orders: Small, sizes: Small, how: LookAhead
+        self, job: Job, aim: CostObjective, orders: Small, sizes: Small, how: LookAhead
     ) -> ExploredPlans:
         """Judge proposed orders (N, K) and expand the best; the pool holds all plans found.
 
@@ -177,7 +177,7 @@ class PlanJudge(SteadyJudge):
         explore(tools, aim, pool, near, orders, sizes, limits, PROPOSED)
         return pool
 
-    def variations(self, job: Job, aim: Aim, plan: Plan, budget: int) -> Variations:
+    def variations(self, job: Job, aim: CostObjective, plan: Plan, budget: int) -> Variations:
         """Find the best plans near one plan, no more than ``budget`` judged.
 
         Raises
@@ -210,7 +210,7 @@ class PlanJudge(SteadyJudge):
         return Variations(tuple(found), num + int(pool.counts[1]))
 
 
-def loaded_job(job: Job, loads: Sequence[DomainLoad]) -> Job:
+def load_job(job: Job, loads: Sequence[DomainLoad]) -> Job:
     """Return the job where other jobs hold a part of the domains' memory."""
     if not loads:
         return job
@@ -218,7 +218,7 @@ def loaded_job(job: Job, loads: Sequence[DomainLoad]) -> Job:
     return job._replace(capacity_bytes=job.capacity_bytes * free)
 
 
-def aim_of(topology: Topology, job: Job, preference: Preference) -> Aim:
+def aim_of(topology: Topology, job: Job, preference: Preference) -> CostObjective:
     """Return what is least under a preference.
 
     Time and utilisation of all GPUs are the same: one over the other is what the job takes. Each
@@ -230,7 +230,7 @@ def aim_of(topology: Topology, job: Job, preference: Preference) -> Aim:
     tolls = (prices + prices.T) / (2.0 * max(1, num_domains - 1))
     can_follow = reachable(job)
     np.fill_diagonal(can_follow, False)
-    return Aim(
+    return CostObjective(
         time_weight=preference.time + preference.utilisation,
         toll_weight=preference.communication,
         tolls=tolls,
@@ -252,8 +252,8 @@ def price_matrix(topology: Topology) -> Real:
     return prices
 
 
-def plan_costs(aim: Aim, plans: Plans, times_s: Real) -> Real:
-    """Costs of plans, see `agents.judge.candidates.Aim`; ``inf`` where they do not fit."""
+def plan_costs(aim: CostObjective, plans: Plans, times_s: Real) -> Real:
+    """Costs by `agents.judge.candidates.CostObjective`; ``inf`` for plans that do not fit."""
     here, there = plans.domain[:, :-1], plans.domain[:, 1:]
     is_border = np.arange(1, plans.domain.shape[1]) < plans.num_stages[:, np.newaxis]
     tolls = np.where(is_border, aim.tolls[here, there], 0.0).sum(axis=1)

@@ -9,7 +9,7 @@ from agents.trainers.plan_checks import domains_in_use
 from des import Topology
 
 
-def placed_on(bound: BoundPlan, topology: Topology) -> BoundPlan:
+def place_on(bound: BoundPlan, topology: Topology) -> BoundPlan:
     """Return a bound plan, and the time of its step, on a world as it is now.
 
     Raises

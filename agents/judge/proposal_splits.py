@@ -2,8 +2,8 @@
 
 import math
 
-from agents.judge.candidates import ExploredPlans, Near, copy_plan
-from agents.judge.quick_fill import Tools
+from agents.judge.candidates import ExploredPlans, Neighbourhood, copy_plan
+from agents.judge.quick_fill import SearchContext
 from des.base.jit import kernel
 from des.compiled.many.layout import ZERO
 
@@ -18,7 +18,9 @@ _MOST_TOGETHER = 4
 
 
 @kernel
-def near_splits(tools: Tools, pool: ExploredPlans, near: Near, most_behind: float) -> int:
+def near_splits(
+    tools: SearchContext, pool: ExploredPlans, near: Neighbourhood, most_behind: float
+) -> int:
     """Write what lies next to the best few plans that are not at rest; -1 where all are.
 
     Next to a plan lies one move of layers under the same schedule. If none of these was better, so
@@ -61,7 +63,7 @@ def near_splits(tools: Tools, pool: ExploredPlans, near: Near, most_behind: floa
 
 
 @kernel
-def take_splits(pool: ExploredPlans, near: Near, num: int) -> None:
+def take_splits(pool: ExploredPlans, near: Neighbourhood, num: int) -> None:
     """Replace plans by their best judged neighbours; one without advances to its next state."""
     begin = 0
     while begin < num:
@@ -80,7 +82,13 @@ def take_splits(pool: ExploredPlans, near: Near, num: int) -> None:
 
 @kernel
 def _moves(
-    tools: Tools, pool: ExploredPlans, near: Near, at: int, schedule: int, num_steps: int, num: int
+    tools: SearchContext,
+    pool: ExploredPlans,
+    near: Neighbourhood,
+    at: int,
+    schedule: int,
+    num_steps: int,
+    num: int,
 ) -> int:
     """Write the plans whose layers lie one move away behind the first ``num``; returns how many.
 

@@ -8,9 +8,9 @@ import math
 from typing import NamedTuple
 
 from agents.judge.candidates import (
-    Aim,
+    CostObjective,
     ExploredPlans,
-    Near,
+    Neighbourhood,
     copy_plan,
     is_new,
     judge_candidates,
@@ -20,7 +20,7 @@ from agents.judge.candidates import (
 )
 from agents.judge.proposal_splits import AT_REST, MOVING, near_splits, take_splits
 from agents.judge.quick_fill import (
-    Tools,
+    SearchContext,
     fill_in_memory,
     fill_in_time,
     fill_plan,
@@ -54,18 +54,18 @@ class Limits(NamedTuple):
 class _Search(NamedTuple):
     """A look-ahead under way: tools and aim, what is found, and room for what is judged next."""
 
-    tools: Tools
-    aim: Aim
+    tools: SearchContext
+    aim: CostObjective
     pool: ExploredPlans
-    near: Near
+    near: Neighbourhood
 
 
 @kernel
 def explore(
-    tools: Tools,
-    aim: Aim,
+    tools: SearchContext,
+    aim: CostObjective,
     pool: ExploredPlans,
-    near: Near,
+    near: Neighbourhood,
     orders: Small,
     sizes: Small,
     limits: Limits,
@@ -81,7 +81,7 @@ def explore(
     search = _Search(views_of(tools), views_of(aim), views_of(pool), views_of(near))
     given = ZERO
     while phase == PROPOSED:
-        num, given = _proposed(search, views_of(orders), views_of(sizes), given)
+        num, given = _propose(search, views_of(orders), views_of(sizes), given)
         if num > 0:
             _judge(search, num)
             _keep_best_schedules(search.pool, search.near, num)
@@ -119,7 +119,7 @@ def _judge(search: _Search, num: int) -> None:
 
 
 @kernel
-def _proposed(search: _Search, orders: Small, sizes: Small, given: int) -> tuple[int, int]:
+def _propose(search: _Search, orders: Small, sizes: Small, given: int) -> tuple[int, int]:
     """Write the next proposed orders that are new, filled, under all schedules.
 
     Returns how many plans these are, and how many orders are dealt with.
@@ -145,7 +145,7 @@ def _proposed(search: _Search, orders: Small, sizes: Small, given: int) -> tuple
 
 
 @kernel
-def _keep_best_schedules(pool: ExploredPlans, near: Near, num: int) -> None:
+def _keep_best_schedules(pool: ExploredPlans, near: Neighbourhood, num: int) -> None:
     """Keep the best of the plans of each order."""
     begin = 0
     while begin < num:

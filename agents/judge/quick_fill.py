@@ -5,28 +5,28 @@ from typing import NamedTuple
 
 from des.base.jit import kernel
 from des.compiled.kernels.intrinsics import views_of
-from des.compiled.many.desk import Desk
 from des.compiled.many.layout import Real
 from des.compiled.many.least_times import LeastFigures
-from des.compiled.many.paced import Paces
+from des.compiled.many.paced import ScheduleParams
+from des.compiled.many.pipeline_scratch import PipelineScratch
 from des.compiled.many.steady import Job, Plans, Programs, needed_bytes
 
 _PRECISION = 2.0**-9
 _STEP = 1.04
 
 
-class Tools(NamedTuple):
+class SearchContext(NamedTuple):
     """Arrays for judging plans of one job on one network."""
 
-    desk: Desk
+    scratch: PipelineScratch
     job: Job
-    paces: Paces
+    paces: ScheduleParams
     programs: Programs
     figures: LeastFigures
 
 
 @kernel
-def fill_evenly(tools: Tools, plans: Plans, weights: Real, levels_s: Real) -> None:
+def fill_evenly(tools: SearchContext, plans: Plans, weights: Real, levels_s: Real) -> None:
     """Split the layers of plans as `des.compiled.many.steady.water_fill` does, but quicker.
 
     The level is found from the one at which real numbers of layers would be even, which is a
@@ -40,7 +40,7 @@ def fill_evenly(tools: Tools, plans: Plans, weights: Real, levels_s: Real) -> No
 
 
 @kernel
-def fill_plan(tools: Tools, plans: Plans, plan: int, weights: Real) -> float:
+def fill_plan(tools: SearchContext, plans: Plans, plan: int, weights: Real) -> float:
     """Split the layers of one plan, see `fill_evenly`; returns the level. [s]
 
     Memory is looked at only where the split without it does not fit.
@@ -49,31 +49,33 @@ def fill_plan(tools: Tools, plans: Plans, plan: int, weights: Real) -> float:
 
 
 @kernel
-def fill_in_time(tools: Tools, plans: Plans, plan: int, weights: Real) -> float:
+def fill_in_time(tools: SearchContext, plans: Plans, plan: int, weights: Real) -> float:
     """Split the layers of one plan as if memory were free; returns the level. [s]"""
     low_s = _even_level_s(tools, plans, plan, weights)
-    return _filled_from(tools, plans, plan, weights, low_s, False)
+    return _fill_from(tools, plans, plan, weights, low_s, False)
 
 
 @kernel
-def fill_in_memory(tools: Tools, plans: Plans, plan: int, weights: Real, level_s: float) -> float:
+def fill_in_memory(
+    tools: SearchContext, plans: Plans, plan: int, weights: Real, level_s: float
+) -> float:
     """Continue from the result of `fill_in_time`; returns the level, see `fill_evenly`."""
     if fits(tools.job, tools.programs, plans, plan):
         return level_s
     if not _fill_to(tools, plans, plan, weights, math.inf, True):
         return math.inf
-    return _filled_from(tools, plans, plan, weights, level_s, True)
+    return _fill_from(tools, plans, plan, weights, level_s, True)
 
 
 @kernel
-def is_below(tools: Tools, plans: Plans, plan: int, weights: Real, level_s: float) -> bool:
+def is_below(tools: SearchContext, plans: Plans, plan: int, weights: Real, level_s: float) -> bool:
     """Whether some split of the layers is below a level, as `fill_plan` has it, memory aside."""
     return _fill_to(tools, plans, plan, weights, level_s, False)
 
 
 @kernel
-def _filled_from(
-    tools: Tools,
+def _fill_from(
+    tools: SearchContext,
     plans: Plans,
     plan: int,
     weights: Real,
@@ -100,7 +102,7 @@ def _filled_from(
 
 
 @kernel
-def _even_level_s(tools: Tools, plans: Plans, plan: int, weights: Real) -> float:
+def _even_level_s(tools: SearchContext, plans: Plans, plan: int, weights: Real) -> float:
     """Level at which real numbers of layers would do, none at least: a line in the level. [s]"""
     job, figures, before = tools.job, tools.figures, 0
     slope = flops_slope = 0.0
@@ -124,7 +126,9 @@ def _even_level_s(tools: Tools, plans: Plans, plan: int, weights: Real) -> float
 
 
 @kernel
-def least_level_s(tools: Tools, plans: Plans, plan: int, weights: Real, enough_s: float) -> float:
+def least_level_s(
+    tools: SearchContext, plans: Plans, plan: int, weights: Real, enough_s: float
+) -> float:
     """Time that about no split of a plan's layers goes below; a lesser one if that is enough. [s]
 
     The largest of: the level at which real numbers of layers would be even; what the slowest wire
@@ -153,7 +157,7 @@ def least_level_s(tools: Tools, plans: Plans, plan: int, weights: Real, enough_s
 
 @kernel
 def _fill_to(
-    tools: Tools,
+    tools: SearchContext,
     plans: Plans,
     plan: int,
     weights: Real,

@@ -59,7 +59,7 @@ class SteadyJudge(PlanSimulation):
         corrections: Corrections = NO_CORRECTIONS,
         simulator: Simulator = simulate,
     ) -> None:
-        names = _checked(schedules)
+        names = _check(schedules)
         super().__init__(workload, num_domains, schedules=names, corrections=corrections)
         self.simulator, self.num_judged = simulator, 0
 
@@ -138,7 +138,7 @@ def has_steady_plans(topology: Topology, simulator: Simulator) -> bool:
     )
 
 
-def _checked(schedules: Sequence[str]) -> tuple[str, ...]:
+def _check(schedules: Sequence[str]) -> tuple[str, ...]:
     names = tuple(schedules)
     if not names or len(set(names)) < len(names) or not all(is_static(name) for name in names):
         raise ValueError(

@@ -88,7 +88,7 @@ def step_times_on(
     """
     if any(topology.movement is not None for topology in topologies):
         raise ValueError("step times: topology must stand still; give topology.at_start()")
-    plain, waited, behind = _sorted_steps(workload, plans)
+    plain, waited, behind = _sort_steps(workload, plans)
     both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
     own_s = _simulated_s(topologies, workload, plans, both, corrections, simulator)
     exchanging = [plans[each] for each in behind.plans]
@@ -124,7 +124,7 @@ def step_times_each(
     """
     for plan in plans:
         require_one_clock("step times", plan)
-    plain, waited, behind = _sorted_steps(workload, plans)
+    plain, waited, behind = _sort_steps(workload, plans)
     both = _Steps(plain.plans + waited.plans, plain.steps + waited.steps)
     own_s, behind_s = (
         simulate_each(
@@ -161,7 +161,7 @@ def mean_step(
     return float(step_s[0]), float(step_wan_bytes(workload, [plan])[0])
 
 
-def _sorted_steps(workload: Workload, plans: Sequence[Plan]) -> tuple[_Steps, _Steps, _Steps]:
+def _sort_steps(workload: Workload, plans: Sequence[Plan]) -> tuple[_Steps, _Steps, _Steps]:
     """Steps without an exchange, those that wait for one, and those with one behind them."""
     plain, waited, behind = _Steps([], []), _Steps([], []), _Steps([], [])
     due_steps: dict[int, tuple[int, ...]] = {}

@@ -37,7 +37,7 @@ _DTYPES = {
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
-def packed_content(content: Mapping[str, object], metadata: Mapping[str, str]) -> bytes:
+def pack_content(content: Mapping[str, object], metadata: Mapping[str, str]) -> bytes:
     """Pack plain values and arrays; equal content gives equal bytes.
 
     Parameters
@@ -67,7 +67,7 @@ def packed_content(content: Mapping[str, object], metadata: Mapping[str, str]) -
     return len(head).to_bytes(8, "little") + head + body
 
 
-def unpacked_content(packed: bytes) -> tuple[Mapping[str, str], object]:
+def unpack_content(packed: bytes) -> tuple[Mapping[str, str], object]:
     """Return the metadata and the content that a file holds, without the latter if not ours.
 
     Raises
@@ -89,7 +89,7 @@ def unpacked_content(packed: bytes) -> tuple[Mapping[str, str], object]:
     if _digest(header, body) != digest:
         raise ValueError("its content must be as its SHA-256 says")
     del header["__metadata__"]
-    return metadata, _restored(parse_json(text, times_larger=2), _arrays(header, body))
+    return metadata, _restore(parse_json(text, times_larger=2), _arrays(header, body))
 
 
 def _json(value: object) -> str:
@@ -133,19 +133,19 @@ def _plain(value: object, where: str, name: str, arrays: dict[str, Array]) -> ob
     )
 
 
-def _restored(value: Any, arrays: Mapping[str, Array]) -> Any:
+def _restore(value: Any, arrays: Mapping[str, Array]) -> Any:
     """Value of its JSON."""
     if isinstance(value, list):
-        return [_restored(entry, arrays) for entry in value]
+        return [_restore(entry, arrays) for entry in value]
     if not isinstance(value, dict):
         return value
     ((kind, inner),) = value.items()
     if kind == "array":
         return arrays[inner]
     if kind == "tuple":
-        return tuple(_restored(entry, arrays) for entry in inner)
+        return tuple(_restore(entry, arrays) for entry in inner)
     if kind == "dict":
-        return {_restored(key, arrays): _restored(entry, arrays) for key, entry in inner}
+        return {_restore(key, arrays): _restore(entry, arrays) for key, entry in inner}
     raise ValueError(f"a value must be of a known kind, got {kind!r}")
 
 
@@ -181,14 +181,14 @@ def save_checkpoint(path: Path, payload: Mapping[str, object]) -> None:
     path
         The file; its folder must exist.
     payload
-        See `agents.ppo.checkpoint.packed_content`; dicts in equal order give equal bytes.
+        See `agents.ppo.checkpoint.pack_content`; dicts in equal order give equal bytes.
 
     Raises
     ------
     ValueError
         If the payload holds anything else.
     """
-    write_atomically(path, packed_content(payload, {"format": _FORMAT, "version": _VERSION}))
+    write_atomically(path, pack_content(payload, {"format": _FORMAT, "version": _VERSION}))
 
 
 def load_checkpoint(path: Path) -> dict[str, object]:
@@ -208,7 +208,7 @@ def load_checkpoint(path: Path) -> dict[str, object]:
     if packed.startswith(b"PK"):
         raise CheckpointError(f"checkpoint {path}: must be {allowed}, got one of torch, as before")
     try:
-        metadata, payload = unpacked_content(packed)
+        metadata, payload = unpack_content(packed)
         found, version = metadata.get("format"), metadata.get("version")
     except Exception as error:  # on damaged bytes, almost anything is raised
         raise CheckpointError(

@@ -81,7 +81,7 @@ def _forward(inputs: Tensor, layers: Sequence[DenseLayer]) -> _Pass:
         for layer in hidden_layers:
             units = dense_product(given[-1], *layer).float()
             given.append(units.mul_(2).sigmoid_().mul_(2).sub_(1).to(last.weight.dtype))
-        outputs[:, rows] = _transposed(dense_product(given[-1], *last))
+        outputs[:, rows] = _transpose(dense_product(given[-1], *last))
         layer_inputs.append(given)
     return _Pass(outputs, layer_inputs)
 
@@ -106,7 +106,7 @@ class _TanhLayers(torch.autograd.Function):
         gradient = torch.zeros_like(parameters)
         of_layers = layers_of(gradient, ctx.sizes)
         for rows, given in zip(_blocks(of_outputs), ctx.layer_inputs, strict=True):
-            current = _transposed(of_outputs[:, rows].contiguous())
+            current = _transpose(of_outputs[:, rows].contiguous())
             for k in reversed(range(len(layers))):
                 of_layers[k].bias.add_(current.sum(dim=0))
                 current = current.to(ctx.dtype)
@@ -142,7 +142,7 @@ def weight_gradient(rows: Tensor, gradient: Tensor) -> Tensor:
     return kernel.view(shape)
 
 
-def _transposed(matrix: Tensor) -> Tensor:
+def _transpose(matrix: Tensor) -> Tensor:
     """A transposed copy; from and to contiguous memory it is fast."""
     return matrix.t().contiguous()
 

@@ -32,7 +32,7 @@ class Nominal:
 
     def log_prob(self, choices: Tensor) -> Tensor:
         """Log-probability (B,) of choices (A, B), all components together."""
-        return _chosen(functional.log_softmax(self.logits, dim=1), choices).sum(dim=0)
+        return _choose(functional.log_softmax(self.logits, dim=1), choices).sum(dim=0)
 
     def entropy(self) -> Tensor:
         """Entropy (B,), the sum over components. [nats]"""
@@ -55,7 +55,7 @@ class Nominal:
         return (cumulative <= (uniform * total).unsqueeze(1)).sum(dim=1)
 
 
-def _chosen(log_probs: Tensor, choices: Tensor) -> Tensor:
+def _choose(log_probs: Tensor, choices: Tensor) -> Tensor:
     """Entries (A, B) of ``log_probs`` (A, n, B) at choices (A, B)."""
     return log_probs.gather(1, choices.unsqueeze(1)).squeeze(1)
 
@@ -73,7 +73,7 @@ class _NominalTerms(torch.autograd.Function):
         probs = logits.softmax(dim=1)  # exp is slow where it underflows
         entropies = -(probs * log_probs).sum(dim=1)
         ctx.save_for_backward(log_probs, probs, entropies, choices)
-        return _chosen(log_probs, choices).sum(dim=0), entropies.sum(dim=0)
+        return _choose(log_probs, choices).sum(dim=0), entropies.sum(dim=0)
 
     @staticmethod
     @once_differentiable

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.normaliser import ObservationMoments
-from agents.ppo.ray_crew import Actor, Crew
+from agents.ppo.ray_actor_pool import Actor, ActorPool
 from agents.ppo.rollout import BatchedEnvironment, Rollout
 from agents.ppo.rollout_source import RolloutWorker
 from des.base.checks import MOST_ITEMS, require_count, require_fraction
@@ -63,7 +63,7 @@ class RayRollouts:
     preempt_share
         Within (0, 1]; None: everybody finishes.
     max_losses, timeout_s, start_timeout_s
-        See `agents.ppo.ray_crew.Crew`.
+        See `agents.ppo.ray_actor_pool.ActorPool`.
 
     References
     ----------
@@ -90,7 +90,7 @@ class RayRollouts:
         self.num_workers = num_workers
         self._preempt_share = preempt_share
         self._num_rollouts = 0
-        self._crew = Crew(
+        self._crew = ActorPool(
             lambda: _REMOTE_HOST.remote(make_environment, seed),
             num_actors=num_actors,
             max_losses=max_losses,
@@ -136,7 +136,7 @@ class RayRollouts:
 
         done = self._crew.run(ask, self.num_workers, stop_others)
         self._states = [state for _, state in done]
-        return [_unpacked(packed) for packed, _ in done]
+        return [_unpack(packed) for packed, _ in done]
 
     def state(self) -> dict[str, object]:
         """Everything that `load_state` needs, as `LocalRollouts` has it."""
@@ -217,7 +217,7 @@ class _Host:
             return next(steps_done) >= least_steps and stopped
 
         rollout = here.collect(self._network, order.num_steps, should_stop)
-        return _packed(rollout), here.state()
+        return _pack(rollout), here.state()
 
     @ray.method(concurrency_group="control")
     def stop(self, number: int) -> None:
@@ -236,7 +236,7 @@ class _Host:
 
 _REMOTE_HOST = ray.remote(  # type: ignore[call-overload]  # it does not know concurrency_groups
     num_cpus=1,
-    max_restarts=0,  # the crew replaces actors, because it knows their workers' states
+    max_restarts=0,  # the pool replaces actors, because it knows their workers' states
     max_task_retries=0,
     concurrency_groups={"control": 1},
     scheduling_strategy="SPREAD",
@@ -248,7 +248,7 @@ def _policy_of(network: ActorCritic) -> _Policy:
     return network.architecture, parameters
 
 
-def _packed(rollout: Rollout) -> dict[str, object]:
+def _pack(rollout: Rollout) -> dict[str, object]:
     """Tensors as arrays, which Ray sends without copying them into a pickle."""
     content = {one.name: getattr(rollout, one.name) for one in fields(rollout)}
     return {
@@ -257,8 +257,8 @@ def _packed(rollout: Rollout) -> dict[str, object]:
     }
 
 
-def _unpacked(packed: Mapping[str, Any]) -> Rollout:
-    """Undo `_packed`; what Ray received cannot be written to, hence the copies."""
+def _unpack(packed: Mapping[str, Any]) -> Rollout:
+    """Undo `_pack`; what Ray received cannot be written to, hence the copies."""
     content: dict[str, Any] = {
         name: torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
         for name, value in packed.items()

@@ -31,10 +31,10 @@ def environment_seed(seed: int, worker: int) -> int:
     >>> len({environment_seed(seed, worker) for seed in range(3) for worker in range(3)})
     9
     """
-    return _derived_seed(seed, worker, _ENVIRONMENT_STREAM)
+    return _derive_seed(seed, worker, _ENVIRONMENT_STREAM)
 
 
-def _derived_seed(seed: int, worker: int, stream: int) -> int:
+def _derive_seed(seed: int, worker: int, stream: int) -> int:
     (entry,) = np.random.SeedSequence((seed, worker, stream)).generate_state(1, np.uint64)
     return int(entry) >> 1
 
@@ -98,7 +98,7 @@ class RolloutWorker:
         self.environment = environment
         self._device = torch.device(device)
         self._sampling = torch.Generator(self._device)
-        self._sampling.manual_seed(_derived_seed(seed, worker, _SAMPLING_STREAM))
+        self._sampling.manual_seed(_derive_seed(seed, worker, _SAMPLING_STREAM))
         self._observations = torch.from_numpy(environment.reset())
         self._buffers: _Buffers | None = None
 

@@ -36,7 +36,7 @@ class LoadedNet(Generic[ArchitectureT]):
     numbers: Numbers
 
 
-def loaded_net(
+def load_net(
     payload: Mapping[str, object],
     *,
     source: Path,
@@ -67,7 +67,7 @@ def loaded_net(
         if not isinstance(sizes, Mapping) or not isinstance(parameters, Mapping):
             raise TypeError("architecture and parameters must be there")
         architecture, shapes = shapes_of(sizes, parameters)
-        return LoadedNet(architecture=architecture, numbers=shaped_numbers(parameters, shapes))
+        return LoadedNet(architecture=architecture, numbers=shape_numbers(parameters, shapes))
     except (TypeError, ValueError) as error:
         kind = str(expected["kind"]).replace("_", " ")
         raise CheckpointError(
@@ -76,7 +76,7 @@ def loaded_net(
         ) from error
 
 
-def shaped_numbers(parameters: Mapping[str, Any], shapes: Mapping[str, Any]) -> Numbers:
+def shape_numbers(parameters: Mapping[str, Any], shapes: Mapping[str, Any]) -> Numbers:
     """Return the numbers as arrays of numpy, if they have these shapes and names.
 
     Raises

@@ -10,14 +10,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from agents.decision.levels import level_of
-from agents.decision.occupied import occupied
 from agents.decision.problem import Planner, PlanningProblem
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Decision, Scheduler, Situation
 from agents.decision.world import DecisionWorld
 from agents.replanning.pool import Pool
 from agents.replanning.search_schedulers import PlanEveryEpoch
 from agents.search.bind import PlanBinder
-from agents.search.schedule_choice import surveyed_schedules, unpaced_schedules
+from agents.search.schedule_choice import survey_schedules, unpaced_schedules
 from agents.search.sketches import quickest_bound, sketch_of
 from agents.trainers.trainer import Trainer
 from des import (
@@ -34,10 +34,10 @@ BINDING = "binding"
 """Part of `agents.decision.situation.Decision.response_s`: completing a plan to its GPUs."""
 
 BindPlan = Callable[[PlanningProblem, Plan, Trainer], Plan]
-"""Completes a plan of perfect devices, see `completed_plan`."""
+"""Completes a plan of perfect devices, see `complete_plan`."""
 
 
-def completed_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
+def complete_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
     """Complete a plan of perfect devices, under whichever schedule of the trainer is quickest.
 
     Its own schedule was chosen for devices that the trainer does not have. Refused as
@@ -47,14 +47,14 @@ def completed_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Pl
     return binder.bind(without_schedule(plan, trainer)).plan
 
 
-def scheduled_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
+def schedule_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
     """Complete a plan under the quickest of all schedules that the trainer runs, or its own.
 
-    Unlike `completed_plan` also where the trainer has no list of its own. Refused as
+    Unlike `complete_plan` also where the trainer has no list of its own. Refused as
     `PlanBinder.bind` refuses.
     """
     topology, workload, corrections = problem.topology, problem.workload, problem.corrections
-    paced = surveyed_schedules(trainer, ())
+    paced = survey_schedules(trainer, ())
     binder = _binder(topology, workload, trainer, corrections, paced)
     bound = binder.bind(plan)
     found = [bound]
@@ -68,7 +68,7 @@ def scheduled_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Pl
 
 
 def without_schedule(plan: Plan, trainer: Trainer) -> Plan:
-    """Return the plan as `completed_plan` looks at it: equal ones are completed alike.
+    """Return the plan as `complete_plan` looks at it: equal ones are completed alike.
 
     A plan that says how GPUs are used keeps its schedule, and so do all where the trainer has any.
     """
@@ -100,7 +100,7 @@ class BoundScheduler:
     the first one the search of bound plans decides; both are fallbacks.
     """
 
-    def __init__(self, inner: Scheduler, trainer: Trainer, bind: BindPlan = completed_plan) -> None:
+    def __init__(self, inner: Scheduler, trainer: Trainer, bind: BindPlan = complete_plan) -> None:
         self.name = str(getattr(inner, "name", type(inner).__name__))
         self._inner, self._trainer, self._bind = inner, trainer, bind
         self._sketches: dict[Plan, Plan] = {}
@@ -150,7 +150,7 @@ class WeighsBound(Protocol):
 
 
 def bound_scheduler(
-    inner: Scheduler, trainer: Trainer, bind: BindPlan = completed_plan
+    inner: Scheduler, trainer: Trainer, bind: BindPlan = complete_plan
 ) -> Scheduler:
     """Return a scheduler of what the trainer runs; of perfect devices the one given.
 
@@ -179,14 +179,14 @@ def bound_planner(planner: Planner, trainer: Trainer) -> Planner:
 
     Its plans are refused with an error where they cannot be bound, see `PlanBinder.bind`.
     """
-    return planner if trainer.is_ideal else partial(_planned, planner, trainer)
+    return planner if trainer.is_ideal else partial(_plan, planner, trainer)
 
 
-def _planned(
+def _plan(
     planner: Planner, trainer: Trainer, problem: PlanningProblem, rng: np.random.Generator
 ) -> Plan:
     last = None if problem.last_plan is None else sketch_of(problem.last_plan)
-    return completed_plan(problem, planner(replace(problem, last_plan=last), rng), trainer)
+    return complete_plan(problem, planner(replace(problem, last_plan=last), rng), trainer)
 
 
 def pool_binder(world: DecisionWorld, trainer: Trainer) -> Callable[[Pool], Pool]:

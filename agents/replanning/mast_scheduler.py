@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from agents.decision.levels import level_of
-from agents.decision.occupied import occupied
 from agents.decision.problem import PlanningProblem
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Decision, Situation
 from agents.planners.rules.mast import placed
 from des import InfeasiblePlacementError, Plan, check_memory
@@ -73,7 +73,7 @@ class MastScheduler:
         busy = busy_fractions(situation)
         last, problem = situation.last_plan, self._problem(situation)
         if last is not None and len(self._seen) == self._slow_every:
-            self._home = self._balanced(problem, last)
+            self._home = self._balance(problem, last)
             self._seen = []
         self._seen.append(busy)
         is_home = last is not None and (self._home is None or domains_of(last) <= self._home)
@@ -98,7 +98,7 @@ class MastScheduler:
             last_plan=situation.last_plan,
         )
 
-    def _balanced(self, problem: PlanningProblem, last: Plan) -> frozenset[int]:
+    def _balance(self, problem: PlanningProblem, last: Plan) -> frozenset[int]:
         expected = [math.fsum(each) / len(each) for each in zip(*self._seen, strict=True)]
 
         def holds(members: frozenset[int]) -> bool:

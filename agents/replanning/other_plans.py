@@ -8,12 +8,12 @@ from statistics import fmean
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.other_domains import plan_on_domains
-from agents.judge.placed_plans import placed_on
+from agents.judge.placed_plans import place_on
 from agents.search.bind import PlanBinder
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.search.shared_parts import SharedParts
-from agents.search.sketches import rebound_plan
+from agents.search.sketches import rebind_plan
 from des import Topology
 
 _FIRST_LASTING_S = 3600.0
@@ -132,7 +132,7 @@ class OtherPlans:
             return present
         if _exchange_alike(bound, present):
             with suppress(ValueError):
-                return placed_on(bound, present.topology)
+                return place_on(bound, present.topology)
         return None
 
     def _learn(self, now: Sequence[float | None], passed_s: float) -> None:
@@ -209,7 +209,7 @@ class OtherPlans:
             corrections=bound.corrections,
             model=self.request.job.model,
         )
-        return rebound_plan(binder, plan)
+        return rebind_plan(binder, plan)
 
 
 def is_same_plan(one: BoundPlan, other: BoundPlan) -> bool:

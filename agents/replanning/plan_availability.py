@@ -29,7 +29,7 @@ def as_known_from(epochs: npt.ArrayLike, num_plans: int) -> Whole:
     return known_from.astype(np.int64)
 
 
-def joined_known_from(
+def join_known_from(
     parts: Sequence[Whole | None], num_epochs: Sequence[int], num_plans: int
 ) -> Whole | None:
     """First epoch in which each plan is known, over consecutive episodes of ``num_epochs`` each.
@@ -41,7 +41,7 @@ def joined_known_from(
     Of two episodes of 3 epochs the first yields the second plan nowhere, the other one in its
     epoch 1:
 
-    >>> joined_known_from([np.array([0, 3]), np.array([0, 1])], [3, 3], 2)
+    >>> join_known_from([np.array([0, 3]), np.array([0, 1])], [3, 3], 2)
     array([0, 4])
     """
     if all(part is None for part in parts):

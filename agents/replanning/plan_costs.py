@@ -80,7 +80,7 @@ class Changes:
             self._copies = CopyChanges(workload, self.sources, self.plans, num_domains)
             self.moved_bytes[:] = self._copies.moved_bytes
         else:
-            self._ways = self._filled_ways(num_domains)
+            self._ways = self._fill_ways(num_domains)
 
     def times_s(self, topology: Topology, corrections: Corrections = NO_CORRECTIONS) -> Real:
         """Time of each change as `des.migration_s` has it, from row to column, (S, C). [s]
@@ -107,7 +107,7 @@ class Changes:
             times_s[old, new] = self._simulated_s(topology, old, new, corrections)
         return times_s
 
-    def _filled_ways(self, num_domains: int) -> Ways:
+    def _fill_ways(self, num_domains: int) -> Ways:
         old, new = (
             np.array([plan.placement.domain_of_layer for plan in given], dtype=np.int32)
             for given in (self.sources, self.plans)

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.decision.held import distinct_networks, held_topologies
+from agents.decision.frozen_network import distinct_networks, freeze_topologies
 from agents.decision.world import DecisionWorld
 from agents.judge.steady_judge import MISFIT, SteadyJudge
-from agents.planners.choice.choosing import shared_out
+from agents.planners.choice.choosing import share_out
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.search.search_moves import Order, joined, order_of
 from agents.replanning.plan_costs import Changes
 from agents.replanning.pool_splits import best_splits, descended, unique_rows
-from agents.replanning.pool_thinning import chosen_plans
+from agents.replanning.pool_thinning import choose_plans
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -88,7 +88,7 @@ def candidate_pool(
     max_plans
         Most plans to return, apart from the first few.
     networks
-        Those of `agents.decision.held.held_topologies` where they are at hand.
+        Those of `agents.decision.frozen_network.freeze_topologies` where they are at hand.
 
     Raises
     ------
@@ -115,20 +115,20 @@ def candidate_pool(
     judge = judge or SteadyJudge(workload, topology.num_domains, corrections=corrections)
     if max_judged is None and topology.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS:
         max_judged = MOST_JUDGED
-    networks = held_topologies(world, draw_seed) if networks is None else networks
+    networks = freeze_topologies(world, draw_seed) if networks is None else networks
     distinct, epochs = distinct_networks(networks)
     first_epochs = np.unique(epochs, return_index=True)[1].tolist()
     places = (
         range(len(distinct)) if max_searched is None else spread_places(len(distinct), max_searched)
     )
     whole = [one for one in networks if len(one.links) == len(topology.links)]
-    searched = [(_searched(judge, topology, max_judged), 0)]
+    searched = [(_search(judge, topology, max_judged), 0)]
     for one, epoch in (
         (mean_network(whole or [topology]), len(networks)),
         *((distinct[place], first_epochs[place]) for place in places),
     ):
         with suppress(InfeasiblePlacementError):
-            searched.append((_searched(judge, one, max_judged), epoch))
+            searched.append((_search(judge, one, max_judged), epoch))
     jobs = [judge.job_of(one) for one in distinct]
     base = judge.job_of(topology)
     plain = [(plan, 0) for plan in _plain_plans(judge, topology) if _fits(judge, base, plan)]
@@ -146,7 +146,7 @@ def candidate_pool(
     chosen = dict.fromkeys(plan for plan, _ in leading)
     most = max_plans + len(chosen)  # as many of those chosen may be among the first
     undone = np.where(times_s < MISFIT, -world.epoch_s / times_s, np.inf)
-    for row in chosen_plans(undone, reach_s / times_s, most).tolist():
+    for row in choose_plans(undone, reach_s / times_s, most).tolist():
         if len(chosen) >= max_plans:
             break
         chosen.setdefault(plans[row])
@@ -209,7 +209,7 @@ def spread_places(num: int, most: int | None) -> list[int]:
     return places
 
 
-def _searched(judge: SteadyJudge, topology: Topology, max_judged: int | None) -> Plan:
+def _search(judge: SteadyJudge, topology: Topology, max_judged: int | None) -> Plan:
     return search(
         topology,
         judge.workload,
@@ -255,7 +255,7 @@ def _plain_plans(judge: SteadyJudge, topology: Topology) -> list[Plan]:
     speeds = [domain.attainable_flops_per_s for domain in topology.domains[:most]]
     placements = [
         Placement.even(most, num_layers),
-        Placement.contiguous(range(most), shared_out(num_layers, speeds)),
+        Placement.contiguous(range(most), share_out(num_layers, speeds)),
     ]
     job = judge.job_of(topology)
     found = []

@@ -44,7 +44,7 @@ def descended(judge: SteadyJudge, job: Job, plans: Plans, first: int) -> Plans:
 
 
 def unique_rows(plans: Plans, known_from: Whole) -> tuple[Plans, Whole]:
-    """Return each plan once, in the order in which they first come; what means nothing is 0.
+    """Keep each plan once, in order of first occurrence; unused fields are 0.
 
     Of equal ones the least of ``known_from``, (N,), counts.
     """

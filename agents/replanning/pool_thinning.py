@@ -7,7 +7,7 @@ from des.compiled.many.layout import Real, Whole
 _FOR_EVER = 1e6
 
 
-def chosen_plans(undone: Real, reach: Real, most: int) -> Whole:
+def choose_plans(undone: Real, reach: Real, most: int) -> Whole:
     """Rank plans by how many windows of epochs they win; returns the first ``most``.
 
     Windows are of 1, 2, 4, ... or all epochs and begin anywhere; each counts with and without the

@@ -8,8 +8,8 @@ import numpy as np
 
 from agents.decision.depths import DEPTHS
 from agents.decision.levels import level_of
-from agents.decision.occupied import occupied
 from agents.decision.problem import Planner, PlanningProblem
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Decision, Situation
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
@@ -121,7 +121,7 @@ def replan(planner: Planner, *, horizon_epochs: float, name: str = "replanning")
     return SearchScheduler(planner=planner, horizon_epochs=horizon_epochs, name=name)
 
 
-def searched_anew(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+def search_anew(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Plan by `agents.planners.search.search.search`."""
     return search(
         problem.topology,
@@ -137,7 +137,7 @@ FindPlan = Callable[[Topology, Workload], Plan]
 """Looks for the quickest plan on links that stand still."""
 
 
-def searched_plan(topology: Topology, workload: Workload) -> Plan:
+def search_plan(topology: Topology, workload: Workload) -> Plan:
     """The plan of the strongest static planner, see `agents.planners.search.search`."""
     return search(topology, workload, schedules=DEPTHS).plan
 
@@ -145,7 +145,7 @@ def searched_plan(topology: Topology, workload: Workload) -> Plan:
 class HoldPlan:
     """Plans once, on the links at base figures, and holds that."""
 
-    def __init__(self, find_plan: FindPlan = searched_plan) -> None:
+    def __init__(self, find_plan: FindPlan = search_plan) -> None:
         self._find_plan = find_plan
         self._plan: Plan | None = None
 
@@ -168,7 +168,7 @@ class PlanEveryEpoch:
     An infinite horizon takes the quickest plan whatever the move costs.
     """
 
-    def __init__(self, horizon_epochs: float, find_plan: FindPlan = searched_plan) -> None:
+    def __init__(self, horizon_epochs: float, find_plan: FindPlan = search_plan) -> None:
         if not horizon_epochs > 0:
             raise ValueError(
                 f"plan every epoch: horizon_epochs must be positive, got {horizon_epochs!r}"

@@ -47,7 +47,7 @@ HORIZON_EPOCHS = 8.0
 """Horizon of repeated planners. [epochs]"""
 
 
-def _repeated(name: str) -> MakeScheduler:
+def _repeat(name: str) -> MakeScheduler:
     """Repeat a planner in every epoch; its plan is taken where that pays within the horizon."""
     return partial(
         SearchScheduler,
@@ -64,8 +64,8 @@ SCHEDULERS: Mapping[str, MakeScheduler] = MappingProxyType(
         "search_h4": lambda: PlanEveryEpoch(4.0),
         "search_h8": lambda: PlanEveryEpoch(8.0),
         "search_greedy": lambda: PlanEveryEpoch(float("inf")),
-        "atlas_h8": _repeated("atlas"),
-        "formula_h8": _repeated("formula"),
+        "atlas_h8": _repeat("atlas"),
+        "formula_h8": _repeat("formula"),
         "search_mean": lambda: on_mean(PLANNERS["search"], schedules=DEPTHS),
         "search_worst_case": lambda: on_worst_case(PLANNERS["search"], schedules=DEPTHS),
         "search_ar1": lambda: on_ar1_forecast(PLANNERS["search"], schedules=DEPTHS),

@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from agents.decision.held import distinct_networks, held_topologies
+from agents.decision.frozen_network import distinct_networks, freeze_topologies
 from agents.decision.levels import LEVELS
 from agents.decision.world import DecisionWorld, bytes_per_token, equal_work_s
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.levels import Levels, PlanLevels
 from agents.replanning.path_costs import PathCosts
 from agents.replanning.payoff import undone_by_move
-from agents.replanning.plan_availability import as_known_from, joined_known_from
+from agents.replanning.plan_availability import as_known_from, join_known_from
 from agents.replanning.plan_costs import Changes, PlanTimes, cost_bytes_of
 from des import (
     NO_CORRECTIONS,
@@ -139,16 +139,16 @@ def tables_of(
     """Judge plans in all epochs of a draw, and all changes between them.
 
     Iteration times are those of `des.simulate` on the network at the start of the epoch
-    (`held_topology`), to the last bit, and of copies that seldom exchange the mean of their steps;
-    changes take what `des.migration_s` says there, but for rounding. Plans that ask for more memory
-    than there is take for ever.
+    (`freeze_topology`), to the last bit, and of copies that seldom exchange the mean of their
+    steps; changes take what `des.migration_s` says there, but for rounding. Plans that ask for more
+    memory than there is take for ever.
 
     Parameters
     ----------
     judge
         One made for this job and these corrections, to save its making.
     networks
-        Those of `held_topologies` where they are at hand, to save their drawing.
+        Those of `freeze_topologies` where they are at hand, to save their drawing.
     known_from
         Epoch from which on each plan is known, (C,), see `EpisodeTables`.
 
@@ -179,7 +179,7 @@ def tables_of(
         )
     changes = Changes(world.workload, plans, world.topology.num_domains, world.replacement)
     if networks is None:
-        networks = held_topologies(world, draw_seed)
+        networks = freeze_topologies(world, draw_seed)
     distinct, epochs = distinct_networks(networks)
     move_s = np.array([changes.times_s(topology, corrections) for topology in distinct])
     return EpisodeTables(
@@ -205,7 +205,7 @@ def levels_of(plans: Sequence[Plan]) -> Levels:
     return PlanLevels(plans).between(every, every)
 
 
-def joined_tables(parts: Sequence[EpisodeTables]) -> EpisodeTables:
+def join_tables(parts: Sequence[EpisodeTables]) -> EpisodeTables:
     """Return tables of the epochs of several draws of one world, for the same plans.
 
     They follow on one another as one long episode, so a plan is known as soon as the first draw
@@ -222,7 +222,7 @@ def joined_tables(parts: Sequence[EpisodeTables]) -> EpisodeTables:
         parts[0],
         iteration_s=np.concatenate([part.iteration_s for part in parts]),
         move_s=np.concatenate([part.move_s for part in parts]),
-        known_from=joined_known_from(
+        known_from=join_known_from(
             [part.known_from for part in parts],
             [part.num_epochs for part in parts],
             parts[0].num_plans,
@@ -246,13 +246,13 @@ def total_s(tables: EpisodeTables, path: npt.ArrayLike) -> float:
     ValueError
         If the path has another length, or names plans that there are not.
     """
-    steps = checked_path(tables, path)
+    steps = check_path(tables, path)
     return _total_s(tables, _done(tables, steps))
 
 
 def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
     """Add up the totals of an episode; arguments and errors as those of `total_s`."""
-    steps = checked_path(tables, path)
+    steps = check_path(tables, path)
     every = np.arange(tables.num_epochs)
     changes_s = tables.move_s[every[1:], steps[:-1], steps[1:]]
     iterations = _done(tables, steps)
@@ -271,7 +271,7 @@ def costs_of(tables: EpisodeTables, path: npt.ArrayLike) -> PathCosts:
     )
 
 
-def checked_path(tables: EpisodeTables, path: npt.ArrayLike) -> Whole:
+def check_path(tables: EpisodeTables, path: npt.ArrayLike) -> Whole:
     """Return a path as an array; refuses one that is none, see `total_s`."""
     steps = np.asarray(path)
     if (

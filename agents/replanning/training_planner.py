@@ -118,7 +118,7 @@ class TwoLevels:
     threshold, every_iterations
         See above; None: no change, no number of iterations is enough.
     rebound
-        Binds a plan again on a world, see `rebound_plan`; None: plans have no GPUs to bind.
+        Binds a plan again on a world, see `rebind_plan`; None: plans have no GPUs to bind.
     num_asked, num_rebound, longest_s
         Calls of the planner, new bindings, and the longest time that one took to find. [s]
     """

@@ -176,6 +176,6 @@ def plans_of_rule(
     return tuple(pool.plans[number] for number in np.asarray(rule(tables, samples)).tolist())
 
 
-def planned_ahead(plans: tuple[Plan, ...]) -> Callable[[EpochView], Plan]:
+def plan_ahead(plans: tuple[Plan, ...]) -> Callable[[EpochView], Plan]:
     """Return the planner of a run that takes the plan of each epoch from a list."""
     return lambda view: plans[view.epoch]

@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document, write_document
-from agents.judge.placed_plans import placed_on
+from agents.judge.placed_plans import place_on
 from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
 from agents.replanning.observed_world import ObservedWorld, Taken, WorldObservation
 from agents.replanning.other_plans import OtherPlans, RememberedPlan
@@ -162,7 +162,7 @@ class Watch:
             return self._waits("no site is there")
         if self.in_force is not None:
             try:
-                present = placed_on(self.in_force, topology)
+                present = place_on(self.in_force, topology)
             except ValueError as error:
                 reason = f"the plan in force cannot run: {error}"
             else:
@@ -201,7 +201,7 @@ class Watch:
         for best, stakes in quicker:
             weighed = weigh_move(self.rule, stakes)
             if weighed.moves:
-                ratios = tuple(self._drawn_ratios(present, best))
+                ratios = tuple(self._draw_ratios(present, best))
                 weighed = weigh_move(self.rule, replace(stakes, ratios=ratios))
             if weighed.moves and stakes.cost is not None:
                 return replace(stay, action="move", plan=best, why=weighed.why, cost=stakes.cost)
@@ -223,13 +223,13 @@ class Watch:
         rate = stakes.fades_per_s
         return stakes.saved_share * -math.expm1(-rate * self.rule.horizon_s) / rate - cost_s
 
-    def _drawn_ratios(self, present: BoundPlan, best: BoundPlan) -> Iterator[float]:
+    def _draw_ratios(self, present: BoundPlan, best: BoundPlan) -> Iterator[float]:
         """Steps of the best over those of the present plan, on worlds drawn by the spread."""
         rng = np.random.default_rng(0)
         for _ in range(_NUM_DRAWS):
             drawn = self.world.topology(rng)
             assert drawn is not None
-            yield placed_on(best, drawn).step_s / placed_on(present, drawn).step_s
+            yield place_on(best, drawn).step_s / place_on(present, drawn).step_s
 
     def _rebinds(self, present: BoundPlan) -> WatchVerdict | None:
         """Bind the plan again where GPUs or loads of its sites have changed, if that pays."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from agents.decision.families import SYNCHRONOUS, Family
-from agents.decision.held import distinct_networks, held_topologies
+from agents.decision.frozen_network import distinct_networks, freeze_topologies
 from agents.decision.plan_space import PlanSpace
 from agents.decision.world import DecisionWorld
 from agents.replanning.pool import Pool, spread_places
@@ -34,7 +34,7 @@ def whole_pool(
     max_searched
         Most networks of the draw to search, spread over its epochs. None: all.
     networks
-        Those of `agents.decision.held.held_topologies` where they are at hand.
+        Those of `agents.decision.frozen_network.freeze_topologies` where they are at hand.
 
     Raises
     ------
@@ -47,16 +47,16 @@ def whole_pool(
         require_count("whole pool", "max_searched", max_searched)
     space = PlanSpace(families=tuple(families))
 
-    def found_on(topology: Topology) -> tuple[Plan, ...]:
+    def find_on(topology: Topology) -> tuple[Plan, ...]:
         found = ideal_plans(topology, world.workload, space, corrections, every_family=True)
         return tuple(one.plan for one in found)
 
-    known_from = dict.fromkeys(found_on(world.topology), 0)
-    networks = held_topologies(world, draw_seed) if networks is None else networks
+    known_from = dict.fromkeys(find_on(world.topology), 0)
+    networks = freeze_topologies(world, draw_seed) if networks is None else networks
     distinct, epochs = distinct_networks(networks)
     first_epochs = np.unique(epochs, return_index=True)[1].tolist()
     for place in spread_places(len(distinct), max_searched):
         with suppress(InfeasiblePlacementError):
-            for plan in found_on(distinct[place]):
+            for plan in find_on(distinct[place]):
                 known_from[plan] = min(first_epochs[place], known_from.get(plan, len(networks)))
     return Pool(plans=tuple(known_from), known_from=tuple(known_from.values()))

@@ -76,7 +76,7 @@ class SchedulingBatch:
         self._check(actions)
         networks = self._now
         choices = self.task.action.choices(actions)
-        plans, fallback = self._chosen(choices, actions, networks)
+        plans, fallback = self._choose(choices, actions, networks)
         times = self._times(networks, plans)
         changes = self._costs(choices, networks, plans)
         epoch_s = self.task.setting.world.epoch_s
@@ -151,7 +151,7 @@ class SchedulingBatch:
             *(np.stack([own[field][epoch] for own, epoch in places]) for field in fields)
         )
 
-    def _chosen(
+    def _choose(
         self, choices: Whole, actions: Actions, networks: NetworkFigures
     ) -> tuple[list[KnownPlan], Whole]:
         """Plans that actions lead to, and reasons where it is not theirs, (N,)."""
@@ -160,7 +160,7 @@ class SchedulingBatch:
         if len(rows):
             described = [self.task.action.described(actions[row]) for row in rows.tolist()]
             made = self._maker.made(networks.rows(rows), described)
-            made = self._trained(rows, made)
+            made = self._train(rows, made)
             for row, one in zip(rows.tolist(), made, strict=True):
                 if isinstance(one, KnownPlan):
                     plans[row] = one
@@ -170,7 +170,7 @@ class SchedulingBatch:
             plans[row] = self.task.known[choices[row] - FIRST_KNOWN]
         return plans, fallback
 
-    def _trained(self, rows: Whole, made: Sequence[KnownPlan | int]) -> list[KnownPlan | int]:
+    def _train(self, rows: Whole, made: Sequence[KnownPlan | int]) -> list[KnownPlan | int]:
         """Plans that were made as the trainer runs them, or the reason why it does not."""
         setting, found = self.task.setting, list(made)
         if setting.trainer.is_ideal:
@@ -198,12 +198,10 @@ class SchedulingBatch:
         rows = self._changed(plans)
         if len(rows):
             own = [plans[row] for row in rows.tolist()]
-            times[rows] = self._worked_out(rows, networks.rows(rows), own)
+            times[rows] = self._work_out(rows, networks.rows(rows), own)
         return times
 
-    def _worked_out(
-        self, rows: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]
-    ) -> Real:
+    def _work_out(self, rows: Whole, networks: NetworkFigures, plans: Sequence[KnownPlan]) -> Real:
         """Look iterations of known plans up, and simulate those of unknown plans."""
         found = np.empty(len(plans))
         last = self.task.setting.world.num_epochs - 1
@@ -231,7 +229,7 @@ class SchedulingBatch:
         rows = changed[later[changed] & (choices[changed] == DESCRIBED)]
         if len(rows):
             both = [own[row] for own in (self.plans, plans) for row in rows.tolist()]
-            old, new = self._numbered(both).reshape(2, -1)
+            old, new = self._number(both).reshape(2, -1)
             unique = list(dict.fromkeys(both))
             own = networks.rows(rows)
             costs[:, rows] = change_figures(self.task.setting, own, unique, old, new)
@@ -243,7 +241,7 @@ class SchedulingBatch:
         return np.array([row for row, (new, old) in pairs if new is not old], dtype=np.int64)
 
     @staticmethod
-    def _numbered(plans: Sequence[KnownPlan]) -> Whole:
+    def _number(plans: Sequence[KnownPlan]) -> Whole:
         """Number plans in the order in which they come up."""
         number: dict[KnownPlan, int] = {}
         return np.array([number.setdefault(one, len(number)) for one in plans], dtype=np.int64)
@@ -257,7 +255,7 @@ class SchedulingBatch:
         else:
             for field, own in zip(self._now, networks, strict=True):
                 field[rows] = own
-        times = self._worked_out(rows, networks, plans)
+        times = self._work_out(rows, networks, plans)
         self._own_s[rows] = times
         num_known, count = task.action.num_known, len(rows)
         epochs = self._epoch[rows]
@@ -266,7 +264,7 @@ class SchedulingBatch:
         known_s = np.array([one.step_s[epoch] for one, epoch in zip(draws, at, strict=True)])
         if num_known:
             both = [*task.known, *plans]
-            numbers = self._numbered(both)
+            numbers = self._number(both)
             self._changes[:, rows] = change_figures(
                 task.setting,
                 networks.rows(np.repeat(np.arange(count), num_known)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.decision.held import held_topologies, held_topology
+from agents.decision.frozen_network import freeze_topologies, freeze_topology
 from agents.scheduling.setting import KnownPlan, Setting, steps_s
 from agents.search.ideal_plans import ideal_plans
 from agents.search.sketches import quickest_bound
@@ -42,7 +42,7 @@ def known_plans(setting: Setting, count: int) -> tuple[KnownPlan, ...]:
         return (start,)
     world = setting.world
     scouted = [
-        held_topology(world, SCOUT_SEED + scout, scout % world.num_epochs)
+        freeze_topology(world, SCOUT_SEED + scout, scout % world.num_epochs)
         for scout in range(_NUM_SCOUTS)
     ]
     plans = list(dict.fromkeys([start, *(_found(setting, each) for each in scouted)]))
@@ -123,7 +123,7 @@ class DrawnCourses:
 
     def _made(self, seed: int) -> DrawnCourse:
         setting = self._setting
-        held = held_topologies(setting.world, seed)
+        held = freeze_topologies(setting.world, seed)
         networks = setting.networks(held)
         count, num_known = setting.world.num_epochs, len(self._known)
         epochs = np.repeat(np.arange(count), num_known)

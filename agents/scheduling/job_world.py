@@ -8,7 +8,7 @@ import numpy as np
 from agents.decision.load import LoadLaw, loaded
 from des import STEADY, Law, Topology, Workload
 from des.base.checks import MOST_ITEMS, require_count, require_positive, require_seed
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.dynamics.law import Path
 from des.dynamics.movement import require_moving
 from des.plan.replacement import Replacement
@@ -78,7 +78,7 @@ class JobWorld:
                 f"{owner}: epoch must be a whole number from 0 to {self.num_epochs - 1}, "
                 f"got {epoch!r}"
             )
-        load_seed = int(derived_seed(draw_seed, _LOAD, 0))
+        load_seed = int(derive_seed(draw_seed, _LOAD, 0))
         world = loaded(
             self.topology, self.load.factors(self.topology.num_domains, load_seed, epoch)
         )
@@ -107,7 +107,7 @@ class JobWorld:
         known = self._last_path
         if not known or known[0][0] != draw_seed:
             law: Law = self.topology.dynamics
-            path = law.path(self.topology.links, int(derived_seed(draw_seed, _LINKS, 0)))
+            path = law.path(self.topology.links, int(derive_seed(draw_seed, _LINKS, 0)))
             known[:] = [(draw_seed, path)]
         return known[0][1]
 

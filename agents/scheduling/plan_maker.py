@@ -48,7 +48,7 @@ class PlanMaker:
             for begin in range(0, len(rows), _MOST_TOGETHER):
                 part = rows[begin : begin + _MOST_TOGETHER]
                 own = networks.rows(np.array(part))
-                plans = self._filled(own, [described[row] for row in part], has_outer=has_outer)
+                plans = self._fill(own, [described[row] for row in part], has_outer=has_outer)
                 for row, plan in zip(part, plans, strict=True):
                     found[row] = plan
         return found
@@ -71,7 +71,7 @@ class PlanMaker:
             family = "replicas" if is_single else "hybrid"
         return 0 if family in self._setting.space.families else REASONS.index("family")
 
-    def _filled(
+    def _fill(
         self, networks: NetworkFigures, described: Sequence[Described], *, has_outer: bool
     ) -> list[KnownPlan | int]:
         """Fill the pipelines of plans that have, or have not, an outer optimiser's state."""

@@ -10,18 +10,18 @@ from agents.decision.bound_plan import BoundPlan
 from agents.decision.trained_workload import whole_shape
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
-from agents.search.desk import SearchDesk
 from agents.search.given_layers import (
     GivenChain,
     best_pipeline,
     equal_copies,
-    joined_copies,
+    join_copies,
     lack_bytes,
 )
 from agents.search.kernels.pipeline_times import MISFIT
 from agents.search.schedule_choice import INTERLEAVED
 from agents.search.search import PlanRequest, bound_settings
 from agents.search.settings import BoundSetting, num_stages_of
+from agents.search.workspace import Workspace
 from agents.trainers.plan_checks import domains_in_use
 from agents.trainers.trainer import Trainer, base_schedule
 from des import NO_CORRECTIONS, Corrections, InfeasiblePlacementError, Plan, Topology, Workload
@@ -116,7 +116,7 @@ class PlanBinder:
             if bound and candidate.estimate_s > _EQUAL * candidates[0].estimate_s:
                 break
             try:
-                bound.append(self._exact(self._completed(plan, candidate)))
+                bound.append(self._exact(self._complete(plan, candidate)))
             except ValueError as error:
                 refusals.append(error)
             if len(bound) == _MOST_EXACT:
@@ -134,7 +134,7 @@ class PlanBinder:
                 f"{self._text(plan)}"
             )
         best_s, of_family = np.inf, dict[tuple[object, ...], float]()
-        for bound_s, setting in self._ranked(plan, given):
+        for bound_s, setting in self._rank(plan, given):
             family = setting.degrees, setting.schedule, setting.num_chunks
             is_far = of_family.get(family, 0.0) > _NEAR * best_s
             if min(bound_s, MISFIT) >= best_s or (setting.group_factor > 1.0 and is_far):
@@ -147,14 +147,14 @@ class PlanBinder:
 
     def _layout(self, setting: BoundSetting, given: list[GivenChain]) -> Candidate | None:
         if len(given) == 1:
-            return best_pipeline(self._desk, setting, given[0])
+            return best_pipeline(self._workspace, setting, given[0])
         if self.trainer.equal_degrees:
-            return equal_copies(self._desk, setting, given)
+            return equal_copies(self._workspace, setting, given)
         setting = replace(setting, num_replicas=len(given))
-        copies = [best_pipeline(self._desk, setting, one) for one in given]
-        return joined_copies(self._desk, setting, copies)
+        copies = [best_pipeline(self._workspace, setting, one) for one in given]
+        return join_copies(self._workspace, setting, copies)
 
-    def _ranked(self, plan: Plan, given: list[GivenChain]) -> list[tuple[float, BoundSetting]]:
+    def _rank(self, plan: Plan, given: list[GivenChain]) -> list[tuple[float, BoundSetting]]:
         """Settings that each domain in use has servers for, the quickest bound first."""
         found, known = [], dict[tuple[object, ...], float]()
         schedules = self.schedules or self._own_schedule(plan.schedule)
@@ -164,7 +164,7 @@ class PlanBinder:
             setting = replace(each, num_replicas=len(given))
             family = setting.degrees, setting.schedule, setting.num_chunks
             if family not in known:  # the size of groups is no part of it
-                known[family] = max(self._desk.foreseen_s(setting, one.sites) for one in given)
+                known[family] = max(self._workspace.foreseen_s(setting, one.sites) for one in given)
             found.append((known[family], setting))
         return sorted(found, key=lambda each: (each[0], each[1].group_factor))
 
@@ -215,10 +215,10 @@ class PlanBinder:
         return job
 
     @cached_property
-    def _desk(self) -> SearchDesk:
-        return SearchDesk(topology=self.topology, job=self.job, corrections=self.corrections)
+    def _workspace(self) -> Workspace:
+        return Workspace(topology=self.topology, job=self.job, corrections=self.corrections)
 
-    def _completed(self, plan: Plan, candidate: Candidate) -> Plan:
+    def _complete(self, plan: Plan, candidate: Candidate) -> Plan:
         """The plan that simulates a layout, with what the given one says of its exchange."""
         own = candidate.plan(self.topology)
         ways = plan.exchange if self.trainer.chooses_ways else replace(plan.exchange, tree=())
@@ -257,8 +257,9 @@ class PlanBinder:
         setting = least.setting
         return (
             f"trainer {self.trainer.name}: {self._text(plan)} does not fit; at best a GPU lacks "
-            f"{lack_bytes(self._desk, least) / 1e9:.1f} GB, with tensor {setting.degrees.tensor}, "
-            f"data {setting.degrees.data} and {setting.schedule} over {least.num_workers} stages"
+            f"{lack_bytes(self._workspace, least) / 1e9:.1f} GB, with tensor "
+            f"{setting.degrees.tensor}, data {setting.degrees.data} and {setting.schedule} over "
+            f"{least.num_workers} stages"
         )
 
     def _text(self, plan: Plan) -> str:

@@ -20,8 +20,7 @@ from agents.search.candidates import Candidate
 from agents.search.chains import Chain
 from agents.search.copy_search import CopySetSearch
 from agents.search.copy_sets import CopySet
-from agents.search.desk import SearchDesk
-from agents.search.exact_rows import FAR, refined_rows, rows_of_groups, unpaced_alone
+from agents.search.exact_rows import FAR, refine_rows, rows_of_groups, unpaced_alone
 from agents.search.exchanges import other_exchanges
 from agents.search.known_pipelines import NearBest
 from agents.search.misfits import least_shortfall
@@ -31,6 +30,7 @@ from agents.search.search import PlanRequest, bound_settings, candidates_of, set
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting
 from agents.search.shared_parts import SharedParts
+from agents.search.workspace import Workspace
 from des import EVERY_STEP, InfeasiblePlacementError
 
 _SEEN = 1.3
@@ -112,14 +112,14 @@ def search_bound(
     """
     aim = objective or PlanObjective()
     aim.require_prices(request.topology)
-    desk = _desk(request, shared)
+    workspace = _workspace(request, shared)
     kept = None if in_force is None else row_in_force(request, in_force)
     is_time_alone = aim.is_time_alone and aim.most_s == math.inf
     is_short = is_best_alone and is_time_alone
     for leaves_single in (True, False) if is_short else (False,):
         found = candidates_of(
             request,
-            desk,
+            workspace,
             by_sites=not aim.is_time_alone,
             among=among,
             is_best_alone=is_short,
@@ -128,61 +128,63 @@ def search_bound(
         )
         refusals: list[str] = []
         rows = rows_of_groups(
-            *(request, desk, found.groups, refusals),
+            *(request, workspace, found.groups, refusals),
             kept=kept,
             is_time_alone=is_time_alone,
             is_short=is_short,
         )
         if not is_short or unpaced_alone(request):
-            rows = refined_rows(request, desk, rows, is_time_alone=is_time_alone)
+            rows = refine_rows(request, workspace, rows, is_time_alone=is_time_alone)
         rows += [] if kept is None else [kept]
         quickest_s = min((row.figures.step_s for row in rows), default=math.inf)
         if found.alone_s == math.inf or found.alone_s > quickest_s:
             break
-    before, is_apart = desk.num_judged[0], _is_of_copies(request)
+    before, is_apart = workspace.num_judged[0], _is_of_copies(request)
     if among is None and (rows or is_apart):
         is_limited = min(aim.most_s, aim.most_usd) < math.inf  # a refusal names the quickest row
         is_priced = is_best_alone and not is_limited
         limit_s = math.inf if request.every_family else _limit_s(aim, rows)
         most = FAR if is_short else _NEAR
-        rows += _rows_of_sets(request, desk, limit_s, most, is_priced=is_priced)
+        rows += _rows_of_sets(request, workspace, limit_s, most, is_priced=is_priced)
     rows = [row for row in rows if row.kind in request.families]
     if not rows and request.settings is not None:
         raise InfeasiblePlacementError("no plan fits with the settings to choose from")
     if not rows:
         every = list(bound_settings(request, fits=False))
-        said = refusals[0] if refusals else least_shortfall(desk, every, request.trainer.name)
+        said = refusals[0] if refusals else least_shortfall(workspace, every, request.trainer.name)
         raise InfeasiblePlacementError(said)
     if request.trainer.chooses_ways:
-        rows += _exchanged(request, desk, best_of_kinds(aim, rows))
+        rows += _exchanged(request, workspace, best_of_kinds(aim, rows))
     best = best_of_kinds(aim, _allowed(aim, rows))
     beyond = [row for row in rows if row.condition and aim.allows(row.figures)]
     return BoundFound(
         rows=best,
-        num_judged=found.num_judged + desk.num_judged[0] - before,
+        num_judged=found.num_judged + workspace.num_judged[0] - before,
         conditional=tuple(
             row for row in best_of_kinds(aim, beyond) if row.figures.step_s < best[0].figures.loss_s
         ),
         in_force=kept,
-        table=settings_of(request, desk),
-        seen=_seen(desk, found.groups, _SEEN * best[0].figures.step_s),
-        pipelines=_pipelines_of(desk, found.groups),
+        table=settings_of(request, workspace),
+        seen=_seen(workspace, found.groups, _SEEN * best[0].figures.step_s),
+        pipelines=_pipelines_of(workspace, found.groups),
     )
 
 
 def _seen(
-    desk: SearchDesk, groups: Sequence[Sequence[Candidate]], most_s: float
+    workspace: Workspace, groups: Sequence[Sequence[Candidate]], most_s: float
 ) -> tuple[BoundSetting, ...]:
     """Settings of pipelines and copies found up to a time."""
-    found = [setting for setting, time_s in desk.seen_s.items() if time_s <= most_s]
+    found = [setting for setting, time_s in workspace.seen_s.items() if time_s <= most_s]
     copies = (one for group in groups for one in group if len(one.chains) > 1)
     return (*found, *(one.setting for one in copies if one.estimate_s <= most_s))
 
 
-def _pipelines_of(desk: SearchDesk, groups: Sequence[Sequence[Candidate]]) -> tuple[Candidate, ...]:
+def _pipelines_of(
+    workspace: Workspace, groups: Sequence[Sequence[Candidate]]
+) -> tuple[Candidate, ...]:
     """Candidates of one pipeline, and those that are not improved, the quickest first."""
     alone = (one for group in groups for one in group if len(one.chains) == 1)
-    return tuple(sorted((*alone, *desk.surveyed), key=lambda one: one.estimate_s))
+    return tuple(sorted((*alone, *workspace.surveyed), key=lambda one: one.estimate_s))
 
 
 def _is_of_copies(request: PlanRequest) -> bool:
@@ -207,12 +209,12 @@ def proven_bound_s(request: PlanRequest, shared: SharedParts | None = None) -> f
     """Bound of `work_bound_s` for all plans that a search chooses from. [s]"""
     trainer = request.trainer
     is_common = trainer.equal_degrees and not outer_modes(trainer)
-    desk = _desk(request, shared)
-    return work_bound_s(desk, settings_of(request, desk).settings, is_common=is_common)
+    workspace = _workspace(request, shared)
+    return work_bound_s(workspace, settings_of(request, workspace).settings, is_common=is_common)
 
 
-def _desk(request: PlanRequest, shared: SharedParts | None) -> SearchDesk:
-    return SearchDesk(
+def _workspace(request: PlanRequest, shared: SharedParts | None) -> Workspace:
+    return Workspace(
         topology=request.topology,
         job=request.job,
         corrections=request.corrections,
@@ -235,7 +237,12 @@ def best_of_kinds(aim: PlanObjective, rows: Sequence[BoundRow]) -> tuple[BoundRo
 
 
 def _rows_of_sets(
-    request: PlanRequest, desk: SearchDesk, limit_s: float, near: float, *, is_priced: bool
+    request: PlanRequest,
+    workspace: Workspace,
+    limit_s: float,
+    near: float,
+    *,
+    is_priced: bool,
 ) -> list[BoundRow]:
     """Rows of copies that differ: that seldom exchange, or whose stages and shares differ.
 
@@ -243,12 +250,12 @@ def _rows_of_sets(
     price in tokens is beyond what is published.
     """
     trainer = request.trainer
-    if request.topology.num_domains == 1 or not settings_of(request, desk).settings:
+    if request.topology.num_domains == 1 or not settings_of(request, workspace).settings:
         return []
     search = CopySetSearch(
-        desk=desk,
+        workspace=workspace,
         trainer=trainer,
-        table=settings_of(request, desk),
+        table=settings_of(request, workspace),
         limit_s=limit_s,
         token_factor=request.token_factor,
     )
@@ -264,11 +271,11 @@ def _rows_of_sets(
 
 
 def _exchanged(
-    request: PlanRequest, desk: SearchDesk, rows: Sequence[BoundRow]
+    request: PlanRequest, workspace: Workspace, rows: Sequence[BoundRow]
 ) -> Iterator[BoundRow]:
     """Rows of the copies of some rows that exchange in other ways."""
     for row in rows:
-        for plan in other_exchanges(desk.tables, row.bound.workload, row.bound.plan):
+        for plan in other_exchanges(workspace.tables, row.bound.workload, row.bound.plan):
             if isinstance(found := row_of_plan(request, row, plan), BoundRow):
                 yield found
 

@@ -34,7 +34,7 @@ def all_chains(sites: Sequence[int]) -> list[Chain]:
 
 def near_chains(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
     """The few shortest of each length of `chains_from_all`, whose parameters these are."""
-    return few_of_each_length(*_grown(sites, away_s, most))
+    return few_of_each_length(*_grow(sites, away_s, most))
 
 
 def chains_from_all(sites: Sequence[int], away_s: np.ndarray, most: int) -> list[Chain]:
@@ -47,10 +47,10 @@ def chains_from_all(sites: Sequence[int], away_s: np.ndarray, most: int) -> list
     most
         Most sites of a chain.
     """
-    return _grown(sites, away_s, most)[0]
+    return _grow(sites, away_s, most)[0]
 
 
-def _grown(sites: Sequence[int], away_s: np.ndarray, most: int) -> tuple[list[Chain], list[float]]:
+def _grow(sites: Sequence[int], away_s: np.ndarray, most: int) -> tuple[list[Chain], list[float]]:
     """`chains_from_all`, and the sums of their ways; all starts go on at once."""
     among, starts = np.sort(sites), np.arange(len(sites))
     here = np.searchsorted(among, sites)

@@ -9,10 +9,10 @@ import numpy as np
 
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain
-from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
+from agents.search.workspace import Workspace
 from des import Workload
 from des.job.transformer import WEIGHT_BYTES
 from des.plan.plan import split_evenly
@@ -30,7 +30,7 @@ _MOST_ORDERED = 3
 """Most sites of a group whose every order is tried."""
 
 
-def copies_of(desk: SearchDesk, table: SettingTable, limit_s: float) -> list[Candidate]:
+def copies_of(workspace: Workspace, table: SettingTable, limit_s: float) -> list[Candidate]:
     """Candidates of two copies or more, the quickest first, whatever the limit if none is below.
 
     All copies have the same stages; layers are divided evenly over them.
@@ -39,14 +39,14 @@ def copies_of(desk: SearchDesk, table: SettingTable, limit_s: float) -> list[Can
     best_s = limit_s
     if not table.settings:
         return []
-    alike, (fluid_s, exchange_s) = table.of_copies, least_copies_s(desk, table)
+    alike, (fluid_s, exchange_s) = table.of_copies, least_copies_s(workspace, table)
     least_s = np.maximum(fluid_s, exchange_s)
     for at in np.argsort(least_s, kind="stable").tolist():
         if least_s[at] >= best_s:
             break
-        for grouping in _groupings(desk, alike[at][0], (fluid_s[at], exchange_s[at]), best_s):
+        for grouping in _groupings(workspace, alike[at][0], (fluid_s[at], exchange_s[at]), best_s):
             for setting in alike[at]:
-                candidate = _candidate(desk, setting, grouping, best_s)
+                candidate = _candidate(workspace, setting, grouping, best_s)
                 if candidate is not None:
                     found.append(candidate)
                     best_s = min(best_s, candidate.estimate_s)
@@ -58,7 +58,7 @@ def pace_bytes(workload: Workload) -> float:
     return workload.message_bytes or _LARGE_BYTES
 
 
-def least_copies_s(desk: SearchDesk, table: SettingTable) -> tuple[np.ndarray, np.ndarray]:
+def least_copies_s(workspace: Workspace, table: SettingTable) -> tuple[np.ndarray, np.ndarray]:
     """Times that copies of each group of settings take at least, for passes and for sums. [s]
 
     Passes if all devices of all sites were always busy, sums of two copies over the best link.
@@ -66,52 +66,52 @@ def least_copies_s(desk: SearchDesk, table: SettingTable) -> tuple[np.ndarray, n
     first = [own[0] for own in table.of_copies]
 
     def work_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        whole_s = desk.tables.fluid_s(first)
+        whole_s = workspace.tables.fluid_s(first)
         with np.errstate(divide="ignore"):
             fluid_s = 1.0 / (1.0 / whole_s).sum(axis=1)
-        workloads = [one.workload(desk.job) for one in first]
-        rounds = [_bytes_round(*each) for each in zip(first, workloads, strict=True)]
+        workloads = [one.workload(workspace.job) for one in first]
+        rounds = [_bytes_round(workspace, one) for one in first]
         return fluid_s, np.array(rounds), np.array(list(map(pace_bytes, workloads)))
 
-    key = "copies", desk.tables.sites_number, table
-    fluid_s, rounds, message_bytes = desk.shared.part(key, work_out)
+    key = "copies", workspace.tables.sites_number, table
+    fluid_s, rounds, message_bytes = workspace.shared.part(key, work_out)
     sizes, size_of = np.unique(message_bytes, return_inverse=True)
-    quickest_s = np.array([least_way_s(desk, size) for size in sizes.tolist()])[size_of]
+    quickest_s = np.array([least_way_s(workspace, size) for size in sizes.tolist()])[size_of]
     return fluid_s, 0.5 * rounds * quickest_s / message_bytes
 
 
-def least_way_s(desk: SearchDesk, num_bytes: float) -> float:
+def least_way_s(workspace: Workspace, num_bytes: float) -> float:
     """Transfer of a message on the quickest way between two sites; infinite if none. [s]"""
-    ways_s = desk.tables.ways_s(num_bytes)[..., 0]
+    ways_s = workspace.tables.ways_s(num_bytes)[..., 0]
     apart = ~np.eye(len(ways_s), dtype=bool)
     return float(np.min(ways_s, where=apart, initial=np.inf))
 
 
-def _bytes_round(setting: BoundSetting, workload: Workload) -> float:
+def _bytes_round(workspace: Workspace, setting: BoundSetting) -> float:
     """Bytes that go round a ring of copies: gradients twice, or gradients and then weights."""
+    workload = setting.workload(workspace.job)
     each = WEIGHT_BYTES if setting.degrees.sharding == "optimiser" else workload.gradient_bytes
-    parameters = workload.sums_before.num_parameters[-1]
-    return float((workload.gradient_bytes + each) * parameters)
+    return float((workload.gradient_bytes + each) * workload.sums_before.num_parameters[-1])
 
 
-def ring_exchange_s(desk: SearchDesk, setting: BoundSetting, groups: Sequence[Chain]) -> float:
+def ring_exchange_s(workspace: Workspace, setting: BoundSetting, groups: Sequence[Chain]) -> float:
     """Time that summing up all gradients over the slowest link of the ring of copies takes. [s]
 
     Copies that share the optimiser's state scatter gradients and gather weights, each once round.
     """
-    return around_ring_s(desk, setting, groups, _bytes_round(setting, setting.workload(desk.job)))
+    return around_ring_s(workspace, setting, groups, _bytes_round(workspace, setting))
 
 
 def around_ring_s(
-    desk: SearchDesk, setting: BoundSetting, groups: Sequence[Chain], num_bytes: float
+    workspace: Workspace, setting: BoundSetting, groups: Sequence[Chain], num_bytes: float
 ) -> float:
     """Time of an exchange over the slowest link of the ring of copies. [s]
 
     ``num_bytes`` would go round a ring without end, there and back; of K copies (K - 1) / K do.
     """
-    each_bytes = pace_bytes(setting.workload(desk.job))
+    each_bytes = pace_bytes(setting.workload(workspace.job))
     parts = (len(groups) - 1) / len(groups)
-    ways_s = desk.tables.ways_s(each_bytes)
+    ways_s = workspace.tables.ways_s(each_bytes)
     slowest = 0.0
     for here, there in zip(groups, (*groups[1:], groups[0]), strict=True):
         quickest_s = min(float(ways_s[a, b, 0]) for a in here for b in there)
@@ -120,14 +120,14 @@ def around_ring_s(
 
 
 def along_tree_s(
-    desk: SearchDesk, setting: BoundSetting, groups: Sequence[Chain], num_bytes: float
+    workspace: Workspace, setting: BoundSetting, groups: Sequence[Chain], num_bytes: float
 ) -> float:
     """Time of an exchange over the slowest link of the widest tree of copies. [s]
 
     All of ``num_bytes`` go up and down each link, layer by layer.
     """
-    message_bytes = pace_bytes(setting.workload(desk.job))
-    ways_s = desk.tables.ways_s(message_bytes)[..., 0]
+    message_bytes = pace_bytes(setting.workload(workspace.job))
+    ways_s = workspace.tables.ways_s(message_bytes)[..., 0]
     both_s = np.maximum(ways_s, ways_s.T)
     nearest_s = np.array([both_s[np.ix_(groups[0], group)].min() for group in groups])
     left, slowest_s = set(range(1, len(groups))), 0.0
@@ -148,7 +148,7 @@ class _Grouping(NamedTuple):
 
 
 def _groupings(
-    desk: SearchDesk, setting: BoundSetting, least: tuple[float, float], limit_s: float
+    workspace: Workspace, setting: BoundSetting, least: tuple[float, float], limit_s: float
 ) -> Iterator[_Grouping]:
     """Groups of sites with equally many stages each, as many groups as divide the sequences.
 
@@ -158,9 +158,9 @@ def _groupings(
     Sums begin when a stage has done its last microbatch, so no sooner than the work of the stage
     with fewest layers, if all devices were always busy.
     """
-    num_layers = desk.job.layer_count
+    num_layers = workspace.job.layer_count
     together = together_of(setting)
-    num_devices = desk.tables.num_devices(setting.degrees)
+    num_devices = workspace.tables.num_devices(setting.degrees)
     (fluid_s, exchange_s), most = least, num_layers // setting.num_chunks
     for num_workers in sorted({count for count in num_devices.tolist() if 0 < count <= most}):
         num_stages = num_workers * setting.num_chunks
@@ -168,12 +168,12 @@ def _groupings(
         if (part * fluid_s + exchange_s) * _ROUNDING >= limit_s:
             continue
         groups: list[Chain] = [(int(site),) for site in np.flatnonzero(num_devices >= num_workers)]
-        ways_s = desk.tables.ways_s(setting.workload(desk.job).message_bytes)
+        ways_s = workspace.tables.ways_s(setting.workload(workspace.job).message_bytes)
         groups += _joined(num_devices, num_workers, ways_s)
         for count in range(len(groups), 1, -1):
-            if desk.job.num_sequences % (together * count) == 0:
+            if workspace.job.num_sequences % (together * count) == 0:
                 own = tuple(groups[:count])
-                summed_s = ring_exchange_s(desk, setting, own)
+                summed_s = ring_exchange_s(workspace, setting, own)
                 if np.isfinite(summed_s):
                     yield _Grouping(num_workers, own, part * fluid_s + summed_s)
                 break
@@ -196,7 +196,7 @@ def _joined(num_devices: np.ndarray, num_workers: int, outer_s: np.ndarray) -> l
 
 
 def _candidate(
-    desk: SearchDesk, setting: BoundSetting, grouping: _Grouping, limit_s: float
+    workspace: Workspace, setting: BoundSetting, grouping: _Grouping, limit_s: float
 ) -> Candidate | None:
     """The copies with their stages; None where they take longer than the limit or do not fit."""
     if grouping.least_s >= limit_s:
@@ -207,8 +207,8 @@ def _candidate(
         orders = permutations(group) if len(group) <= _MOST_ORDERED else [group]
         timed = []
         for order in orders:
-            split = _even_split(desk, setting, order, grouping.num_workers)
-            own_s, own_made_s = desk.made_s(setting, order, split)
+            split = _even_split(workspace, setting, order, grouping.num_workers)
+            own_s, own_made_s = workspace.made_s(setting, order, split)
             timed.append((own_s, order, split, own_made_s))
         own_s, order, split, own_made_s = min(timed, key=lambda one: one[:3])
         if own_s >= MISFIT:
@@ -217,7 +217,7 @@ def _candidate(
         made_s = np.maximum(made_s, own_made_s) if len(made_s) else own_made_s
         chains.append(tuple(order))
         splits.append(split)
-    estimate_s = _summed_up_s(desk, setting, chains, splits, (made_s, longest_s))
+    estimate_s = _sum_up_s(workspace, setting, chains, splits, (made_s, longest_s))
     if estimate_s >= limit_s:
         return None
     return Candidate(
@@ -225,8 +225,8 @@ def _candidate(
     )
 
 
-def _summed_up_s(
-    desk: SearchDesk,
+def _sum_up_s(
+    workspace: Workspace,
     setting: BoundSetting,
     chains: Sequence[Chain],
     splits: Sequence[tuple[tuple[int, int], ...]],
@@ -242,11 +242,11 @@ def _summed_up_s(
     made
         When the last gradients of each stage are made, and when the slowest copy has updated.
     """
-    workload, (made_s, longest_s) = setting.workload(desk.job), made
+    workload, (made_s, longest_s) = setting.workload(workspace.job), made
     message_bytes = pace_bytes(workload)
-    ways_s = desk.tables.ways_s(message_bytes)
+    ways_s = workspace.tables.ways_s(message_bytes)
     num_copies, num_workers = len(chains), sum(devices for devices, _ in splits[0])
-    layers = split_evenly(desk.job.layer_count, num_workers * setting.num_chunks)
+    layers = split_evenly(workspace.job.layer_count, num_workers * setting.num_chunks)
     ends = np.cumsum(layers)
     before = np.array(workload.sums_before.num_parameters, float)
     parameters = before[ends] - before[ends - layers]
@@ -280,11 +280,11 @@ def _summed_up_s(
 
 
 def _even_split(
-    desk: SearchDesk, setting: BoundSetting, chain: Chain, num_workers: int
+    workspace: Workspace, setting: BoundSetting, chain: Chain, num_workers: int
 ) -> tuple[tuple[int, int], ...]:
     """Devices of each site of a chain, as many as there are until all are found, and layers."""
-    num_devices = desk.tables.num_devices(setting.degrees)
-    layers = split_evenly(desk.job.layer_count, num_workers * setting.num_chunks)
+    num_devices = workspace.tables.num_devices(setting.degrees)
+    layers = split_evenly(workspace.job.layer_count, num_workers * setting.num_chunks)
     found, first = [], 0
     for site in chain:
         count = min(int(num_devices[site]), num_workers - first)

@@ -16,11 +16,11 @@ from agents.search.candidates import Candidate
 from agents.search.chains import Chain, SiteChains, near_chains
 from agents.search.copies import along_tree_s, around_ring_s, least_way_s, pace_bytes
 from agents.search.copy_sets import CopySet, partitions
-from agents.search.desk import SearchDesk
 from agents.search.families import survey_families
 from agents.search.kernels.records import SurveyLimits
 from agents.search.setting_table import SettingTable
 from agents.search.settings import BoundSetting, together_of
+from agents.search.workspace import Workspace
 from agents.trainers.trainer import Trainer
 from des import DecoupledDiLoCo, Workload
 from des.plan.buckets import bits_on_wire
@@ -69,7 +69,7 @@ class CopySetSearch:
         Tokens that any changed training needs, see `PlanRequest`.
     """
 
-    desk: SearchDesk
+    workspace: Workspace
     trainer: Trainer
     table: SettingTable
     limit_s: float
@@ -79,51 +79,51 @@ class CopySetSearch:
 
     def sets(self, mode: Synchronisation) -> list[CopySet]:
         """The quickest copies that synchronise in one way."""
-        desk = self.desk
+        workspace = self.workspace
         if not self.table.unchunked:
             return []
         least_s, exchange_s = self._least_s, self._least_exchange_s(mode)
-        speeds = [domain.peak_flops_per_s for domain in desk.topology.domains]
+        speeds = [domain.peak_flops_per_s for domain in workspace.topology.domains]
         found: list[CopySet] = []
         for groups in partitions(speeds, self._away_s):
             own_s = 2.0 * exchange_s * (len(groups) - 1) / len(groups)
-            mean_s = _mean_s(least_s, own_s, mode, desk.job.layer_count)
+            mean_s = _mean_s(least_s, own_s, mode, workspace.job.layer_count)
             if mean_s * _ROUNDING > _SLACK * self.limit_s:
                 continue
             rates = [sum(speeds[site] for site in group) for group in groups]
             found += self._of_groups(groups, rates, mode)
         few = sorted(found, key=self._loss_s)[:_MOST_KEPT]
-        return [replace(one, copies=tuple(map(desk.improved, one.copies))) for one in few]
+        return [replace(one, copies=tuple(map(workspace.improved, one.copies))) for one in few]
 
     @cached_property
     def _least_s(self) -> float:
         """Time of a step if all devices of all sites were always busy. [s]"""
-        site_s = self.desk.tables.fluid_s([one for (one,) in self.table.unchunked]).min(axis=0)
+        site_s = self.workspace.tables.fluid_s([one for (one,) in self.table.unchunked]).min(axis=0)
         with np.errstate(divide="ignore"):
             return float(1.0 / (1.0 / site_s).sum())
 
     def _least_exchange_s(self, mode: Synchronisation) -> float:
         """Time that copies, two at least, need to exchange over the best link alone. [s]"""
-        desk, precision = self.desk, self.trainer.gradient_precision
+        workspace, precision = self.workspace, self.trainer.gradient_precision
         sizes = {together_of(one) for (one,) in self.table.unchunked}
-        messages = [pace_bytes(desk.job.workload(size)) for size in sizes]
-        rates_s = [least_way_s(desk, num_bytes) / num_bytes for num_bytes in messages]
-        num_bytes = _exchanged_bytes(desk.job.workload(1, "flash", precision), mode)
+        messages = [pace_bytes(workspace.job.workload(size)) for size in sizes]
+        rates_s = [least_way_s(workspace, num_bytes) / num_bytes for num_bytes in messages]
+        num_bytes = _exchanged_bytes(workspace.job.workload(1, "flash", precision), mode)
         return 0.5 * num_bytes * min(rates_s, default=0.0)
 
     def _loss_s(self, one: CopySet) -> float:
         """Time of a step of unchanged training that leads as far. [s]"""
         if self.token_factor is not None:
             return one.estimate_s
-        workload = one.setting.workload(self.desk.job)
-        factor = price_of(one.plan(self.desk.topology), workload).factor
+        workload = one.setting.workload(self.workspace.job)
+        factor = price_of(one.plan(self.workspace.topology), workload).factor
         return one.estimate_s * (factor or 1.0)
 
     @cached_property
     def _away_s(self) -> np.ndarray:
         """Time of a message between sites, there and back. [s]"""
-        desk, num_bytes = self.desk, self.desk.job.workload(1).message_bytes
-        way_s = desk.tables.ways_s(num_bytes).sum(axis=-1)
+        workspace, num_bytes = self.workspace, self.workspace.job.workload(1).message_bytes
+        way_s = workspace.tables.ways_s(num_bytes).sum(axis=-1)
         away_s: np.ndarray = way_s + way_s.T
         return away_s
 
@@ -132,13 +132,13 @@ class CopySetSearch:
     ) -> Iterator[CopySet]:
         """Copies on some groups of sites, by what suits the one that is slowest for its share."""
         is_seldom, is_equal = not agree_every_step(mode), self.trainer.equal_shares
-        num_sequences = self.desk.job.num_sequences
+        num_sequences = self.workspace.job.num_sequences
         if is_equal and num_sequences % len(groups):
             return
         slowest = min(range(len(groups)), key=lambda at: rates[at])
         share = num_sequences // len(groups)
         if not is_equal:
-            share = _rounded(num_sequences * rates[slowest] / sum(rates))
+            share = _round(num_sequences * rates[slowest] / sum(rates))
         proposed = self._candidates(groups[slowest], share, is_seldom)
         for common in list(dict.fromkeys(_common_of(one.setting) for one in proposed))[
             :_MOST_COMMON
@@ -170,7 +170,7 @@ class CopySetSearch:
             if not own:
                 return []
             found.append(own[0])
-        return found if self.trainer.equal_shares else self._levelled(found)
+        return found if self.trainer.equal_shares else self._level(found)
 
     def _candidates(
         self, group: Chain, sequences: int, is_seldom: bool, common: _Common | None = None
@@ -178,15 +178,15 @@ class CopySetSearch:
         """Pipelines of a group that do some sequences in less than the limit, quickest first."""
         key = group, sequences, is_seldom, common
         if key not in self._known:
-            self._known[key] = self._surveyed(group, sequences, is_seldom, common)
+            self._known[key] = self._survey(group, sequences, is_seldom, common)
         return self._known[key]
 
-    def _surveyed(
+    def _survey(
         self, group: Chain, sequences: int, is_seldom: bool, common: _Common | None
     ) -> list[Candidate]:
-        desk, table = self.desk, self.table
+        workspace, table = self.workspace, self.table
         families = table.seldom if is_seldom else table.unchunked
-        times = desk.foreseen(table, families)
+        times = workspace.foreseen(table, families)
         counts, rests = np.divmod(sequences, times.schedules.together)
         bounds_s = times.at_s(group, counts)
         bounds_s[rests > 0] = np.inf
@@ -194,7 +194,7 @@ class CopySetSearch:
             bounds_s[[_common_of(one) != common for (one,) in families]] = np.inf
         order = np.argsort(bounds_s, kind="stable")[: np.isfinite(bounds_s).sum()]
         found = survey_families(
-            *(desk, times, (order, bounds_s[order]), SiteChains.of(self._orders(group))),
+            *(workspace, times, (order, bounds_s[order]), SiteChains.of(self._orders(group))),
             best_s=_NEAR * self.limit_s / _SLACK,
             limits=SurveyLimits(bound=_SLACK, slack=_SLACK, near=_SLACK, kept=1.0),
             own_sequences=sequences,
@@ -208,9 +208,9 @@ class CopySetSearch:
         near = near_chains(group, self._away_s, len(group))
         return [one for one in near if len(one) == len(group)]
 
-    def _levelled(self, copies: Sequence[Candidate]) -> list[Candidate]:
+    def _level(self, copies: Sequence[Candidate]) -> list[Candidate]:
         """The copies with microbatches given from the slowest to the quickest while that helps."""
-        desk, each = self.desk, [together_of(one.setting) for one in copies]
+        workspace, each = self.workspace, [together_of(one.setting) for one in copies]
         sequences = [one.setting.own_sequences for one in copies]
         times_s = [one.estimate_s for one in copies]
         for _ in range(_MOST_ROUNDS):
@@ -219,12 +219,12 @@ class CopySetSearch:
             if sequences[giver] <= each[giver]:
                 break
             more = sequences[taker] + each[taker]
-            more_s = desk.staged_s(copies[taker], more)
+            more_s = workspace.staged_s(copies[taker], more)
             if more_s >= times_s[giver]:
                 break
             less = sequences[giver] - each[giver]
             sequences[taker], times_s[taker] = more, more_s
-            sequences[giver], times_s[giver] = less, desk.staged_s(copies[giver], less)
+            sequences[giver], times_s[giver] = less, workspace.staged_s(copies[giver], less)
         return [
             one
             if own == one.setting.own_sequences
@@ -238,22 +238,17 @@ class CopySetSearch:
         if isinstance(mode, DecoupledDiLoCo):  # none waits: the pace is that of all sequences
             own = [(one.setting.own_sequences, one.estimate_s) for one in copies]
             slowest_s = sum(count for count, _ in own) / sum(count / one_s for count, one_s in own)
-        setting, workload = copies[0].setting, copies[0].setting.workload(self.desk.job)
+        setting, workload = copies[0].setting, copies[0].setting.workload(self.workspace.job)
         num_bytes = _exchanged_bytes(workload, mode)
         orders = permutations(copies[1:]) if len(copies) <= _MOST_RINGS else [tuple(copies[1:])]
-        ring, summed_s = min(
-            (
-                (
-                    ring,
-                    around_ring_s(self.desk, setting, [one.chains[0] for one in ring], num_bytes),
-                )
-                for ring in ((copies[0], *order) for order in orders)
-            ),
-            key=lambda each: each[1],
-        )
+        rings = [(copies[0], *order) for order in orders]
+        chains_of = [[one.chains[0] for one in ring] for ring in rings]
+        times_s = [around_ring_s(self.workspace, setting, own, num_bytes) for own in chains_of]
+        summed_s, at = min(zip(times_s, range(len(rings)), strict=True))
+        ring = rings[at]
         if self.trainer.chooses_ways and len(ring) > 2:
             chains = [one.chains[0] for one in ring]
-            summed_s = min(summed_s, along_tree_s(self.desk, setting, chains, num_bytes))
+            summed_s = min(summed_s, along_tree_s(self.workspace, setting, chains, num_bytes))
         step_s = _mean_s(slowest_s, summed_s, mode, workload.num_layers)
         if step_s < _SLACK * self.limit_s:
             yield CopySet(copies=ring, synchronisation=mode, estimate_s=step_s)
@@ -276,7 +271,7 @@ def _common_of(setting: BoundSetting) -> _Common:
     return together_of(setting), setting.recomputation, setting.schedule
 
 
-def _rounded(sequences: float) -> int:
+def _round(sequences: float) -> int:
     """Sequences of which the usual sizes of microbatches are parts, where there are enough."""
     size = next(size for size in (8, 4, 2, 1) if sequences >= 4 * size or size == 1)
     return max(1, round(sequences / size)) * size

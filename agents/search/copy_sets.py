@@ -83,7 +83,7 @@ def partitions(speeds: Sequence[float], away_s: np.ndarray) -> list[tuple[Chain,
     """
     sites = range(len(speeds))
     if len(speeds) <= MOST_ENUMERATED:
-        return [groups for groups in _parted(tuple(sites)) if len(groups) > 1]
+        return [groups for groups in _part(tuple(sites)) if len(groups) > 1]
     quickest = sorted(sites, key=lambda site: (-speeds[site], site))
     found: list[tuple[Chain, ...]] = [
         tuple((site,) for site in sorted(quickest[:count]))
@@ -93,13 +93,13 @@ def partitions(speeds: Sequence[float], away_s: np.ndarray) -> list[tuple[Chain,
     return list(dict.fromkeys(found))
 
 
-def _parted(sites: Chain) -> Iterator[tuple[Chain, ...]]:
+def _part(sites: Chain) -> Iterator[tuple[Chain, ...]]:
     """All partitions of all sets of sites."""
     if not sites:
         yield ()
         return
     first, rest = sites[0], sites[1:]
-    for groups in _parted(rest):
+    for groups in _part(rest):
         yield groups
         yield ((first,), *groups)
         for at, group in enumerate(groups):

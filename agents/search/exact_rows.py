@@ -8,9 +8,9 @@ from agents.decision.families import Family
 from agents.search.bound_rows import BoundRow, kind_of_chains, row_of_candidate
 from agents.search.bounds import any_schedule_s
 from agents.search.candidates import Candidate
-from agents.search.desk import SearchDesk
 from agents.search.schedule_choice import unpaced_schedules
 from agents.search.search import PlanRequest
+from agents.search.workspace import Workspace
 
 _MOST_POLISHED = 8
 """Candidates of a kind whose layers are moved by times of whole iterations: where sends block, that
@@ -34,7 +34,7 @@ _MOST_PASSES = 4000
 
 def rows_of_groups(
     request: PlanRequest,
-    desk: SearchDesk,
+    workspace: Workspace,
     groups: Sequence[Sequence[Candidate]],
     refusals: list[str],
     *,
@@ -53,7 +53,7 @@ def rows_of_groups(
     for at in sorted(range(len(groups)), key=lambda at: _first_s(groups[at])):
         rows[at], tried = [], set[tuple[object, ...]]()
         for row in _exact_rows(
-            *(request, desk, groups[at], said[at]),
+            *(request, workspace, groups[at], said[at]),
             kept=kept,
             is_time_alone=is_time_alone,
             known_s=known_s,
@@ -61,14 +61,14 @@ def rows_of_groups(
             rows[at].append(row)
             if is_short:
                 known_s[0] = min(known_s[0], row.figures.step_s)
-                made += _made_for(request, desk, row, tried, known_s[0])
+                made += _make_for(request, workspace, row, tried, known_s[0])
                 known_s[0] = min([known_s[0], *(one.figures.step_s for one in made)])
     refusals += [text for own in said for text in own]
     return [row for at in range(len(groups)) for row in rows[at]] + made
 
 
-def refined_rows(
-    request: PlanRequest, desk: SearchDesk, rows: list[BoundRow], *, is_time_alone: bool
+def refine_rows(
+    request: PlanRequest, workspace: Workspace, rows: list[BoundRow], *, is_time_alone: bool
 ) -> list[BoundRow]:
     """The rows, and the best ones under schedules that are made for a plan each.
 
@@ -81,13 +81,13 @@ def refined_rows(
     for row in sorted(rows, key=lambda one: one.figures.step_s):
         of_kind = (one.figures.step_s for one in found if one.kind == row.kind)
         best_s = min(of_kind, default=math.inf) if is_time_alone else math.inf
-        found += _made_for(request, desk, row, tried.setdefault(row.kind, set()), best_s)
+        found += _make_for(request, workspace, row, tried.setdefault(row.kind, set()), best_s)
     return found
 
 
-def _made_for(
+def _make_for(
     request: PlanRequest,
-    desk: SearchDesk,
+    workspace: Workspace,
     row: BoundRow,
     tried: set[tuple[object, ...]],
     best_s: float,
@@ -99,16 +99,16 @@ def _made_for(
     if layers in tried or len(tried) >= _MOST_REFINED:
         return []
     tried.add(layers)
-    if not (_has_made(request, desk, own) and any_schedule_s(desk, own) < best_s):
+    if not (_has_made(request, workspace, own) and any_schedule_s(workspace, own) < best_s):
         return []
     names = unpaced_schedules(request.trainer, request.schedules)
     better = (row_of_candidate(request, _under(request, own, name)) for name in names)
     return [one for one in better if isinstance(one, BoundRow)]
 
 
-def _has_made(request: PlanRequest, desk: SearchDesk, candidate: Candidate) -> bool:
+def _has_made(request: PlanRequest, workspace: Workspace, candidate: Candidate) -> bool:
     """Whether schedules are made for a plan: not for long ones unasked."""
-    passes = candidate.num_workers * desk.num_microbatches(candidate.setting)
+    passes = candidate.num_workers * workspace.num_microbatches(candidate.setting)
     is_short = unpaced_alone(request) or passes <= _MOST_PASSES
     return candidate.setting.num_chunks == 1 and is_short
 
@@ -132,7 +132,7 @@ def _first_s(candidates: Sequence[Candidate]) -> float:
 
 def _exact_rows(
     request: PlanRequest,
-    desk: SearchDesk,
+    workspace: Workspace,
     candidates: Sequence[Candidate],
     refusals: list[str],
     *,
@@ -150,7 +150,7 @@ def _exact_rows(
     least = _MOST_REFINED if unpaced_schedules(request.trainer, request.schedules) else 0
     candidates = list({_key_of(one): one for one in reversed(candidates)}.values())[::-1]
     polished = [
-        desk.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
+        workspace.polished(one) if at < _MOST_POLISHED else one for at, one in enumerate(candidates)
     ]
     quickest_s: dict[Family, float] = {}
     for at in sorted(range(len(candidates)), key=lambda at: polished[at].estimate_s):
@@ -162,7 +162,7 @@ def _exact_rows(
         if is_time_alone and polished[at].estimate_s > limit_s:
             if num_seen >= least:
                 continue
-            if not _may_be_made(request, desk, (polished[at], candidates[at]), known_s[0]):
+            if not _may_be_made(request, workspace, (polished[at], candidates[at]), known_s[0]):
                 num_seen += 1
                 continue
         for one in dict.fromkeys((polished[at], candidates[at])):
@@ -176,11 +176,15 @@ def _exact_rows(
 
 
 def _may_be_made(
-    request: PlanRequest, desk: SearchDesk, candidates: Sequence[Candidate], known_s: float
+    request: PlanRequest,
+    workspace: Workspace,
+    candidates: Sequence[Candidate],
+    known_s: float,
 ) -> bool:
     """Whether one may be quicker than what is known under a schedule made for it."""
     return known_s == math.inf or any(
-        _has_made(request, desk, one) and any_schedule_s(desk, one) < known_s for one in candidates
+        _has_made(request, workspace, one) and any_schedule_s(workspace, one) < known_s
+        for one in candidates
     )
 
 

@@ -35,16 +35,16 @@ def other_exchanges(tables: FigureTables, workload: Workload, plan: Plan) -> Ite
     buckets = replace(exchange, bucket_bytes=total_bytes / _NUM_BUCKETS)
     is_whole = not agree_every_step(mode) and mode.overlap_steps > 0
     for each in (exchange,) if is_whole else (exchange, buckets):
-        yield _ordered(plan, quickest_ring(cost_s / num_copies + latency_s), each)
+        yield _order(plan, quickest_ring(cost_s / num_copies + latency_s), each)
     if num_copies > 2 and not exchange.sharded:
         layer_bytes = workload.gradient_bytes * min(workload.num_parameters)
         is_whole = is_whole or layer_bytes == 0.0
         tree = best_tree(cost_s, latency_s, 1 if is_whole else workload.num_layers)
         layers = exchange if is_whole else replace(exchange, bucket_bytes=layer_bytes)
-        yield _ordered(plan, tree.order, replace(layers, tree=tree.above))
+        yield _order(plan, tree.order, replace(layers, tree=tree.above))
 
 
-def _ordered(plan: Plan, order: tuple[int, ...], exchange: GradientExchange) -> Plan:
+def _order(plan: Plan, order: tuple[int, ...], exchange: GradientExchange) -> Plan:
     """The plan with its copies in another order."""
     first, *others = [plan.placements[at] for at in order]
     shares = tuple(plan.shares[at] for at in order) if plan.shares else ()

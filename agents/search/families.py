@@ -7,7 +7,6 @@ import numpy as np
 
 from agents.search.candidates import Candidate
 from agents.search.chains import SiteChains
-from agents.search.desk import SearchDesk, candidate_of
 from agents.search.foreseen import FORESEEN, Families, ForeseenTimes, room_sizes
 from agents.search.kernels.records import (
     FoundSplits,
@@ -18,6 +17,7 @@ from agents.search.kernels.records import (
 )
 from agents.search.kernels.splits import survey
 from agents.search.settings import BoundSetting
+from agents.search.workspace import Workspace, candidate_of
 
 Ranked = tuple[np.ndarray, np.ndarray]
 """Places of families, the quickest bound first, and these bounds. [s]"""
@@ -27,17 +27,17 @@ _MOST_FOUND = 512
 
 
 def survey_alone(
-    desk: SearchDesk, setting: BoundSetting, chains: SiteChains, limit_s: float
+    workspace: Workspace, setting: BoundSetting, chains: SiteChains, limit_s: float
 ) -> list[Candidate]:
     """Quick splits of chains under one setting, each below a limit and the quickest before it."""
     ranked = np.zeros(1, np.int64), np.zeros(1)
     limits = SurveyLimits(bound=1.0, slack=1.0, near=1.0, kept=1.0)
-    times = desk.alone(setting)
-    return survey_families(desk, times, ranked, chains, best_s=limit_s, limits=limits)
+    times = workspace.alone(setting)
+    return survey_families(workspace, times, ranked, chains, best_s=limit_s, limits=limits)
 
 
 def survey_families(
-    desk: SearchDesk,
+    workspace: Workspace,
     times: ForeseenTimes,
     ranked: Ranked,
     chains: SiteChains,
@@ -58,28 +58,28 @@ def survey_families(
         Those of a pipeline beside others, of which all splits found on the way are returned; 0:
         those of the settings.
     """
-    families, rows = times.schedules.families, _rows_of(desk, times, own_sequences)
+    families, rows = times.schedules.families, _rows_of(workspace, times, own_sequences)
     place = _place_of(times, chains, best_s, is_known=is_known)
-    found = _found_of(chains, desk.job.layer_count)
-    room, parts = _room_of(desk, times), list[FoundSplits]()
+    found = _find_of(chains, workspace.job.layer_count)
+    room, parts = _room_of(workspace, times), list[FoundSplits]()
     while (at := int(place.next[0])) < len(ranked[0]):
         stacked = times.schedules.figures_at[ranked[0][at]]
         if not times.is_there[stacked]:
-            times.put(stacked, desk.tables.inside(families[ranked[0][at]][0]))
+            times.put(stacked, workspace.tables.inside(families[ranked[0][at]][0]))
         count = survey(
             *(times.stack, times.levels, times.memory, rows, *ranked),
             *(chains.rows, chains.lengths, room, limits, found, place),
         )
         parts.append(FoundSplits(*(one[:count].copy() for one in found)))
-    desk.num_judged[0] += int(place.next[3])
+    workspace.num_judged[0] += int(place.next[3])
     if own_sequences:
         return list(_candidates(families, chains, parts, np.inf, own_sequences))
     for family, size in np.argwhere(place.seen_s < np.inf).tolist():
         own_s, known = float(place.seen_s[family, size]), families[family][size]
-        desk.seen_s[known] = min(own_s, desk.seen_s.get(known, np.inf))
+        workspace.seen_s[known] = min(own_s, workspace.seen_s.get(known, np.inf))
     most_s = limits.slack * float(place.best_s[0])
     candidates = list(_candidates(families, chains, parts, most_s, own_sequences))
-    desk.surveyed.extend(candidates)
+    workspace.surveyed.extend(candidates)
     return candidates
 
 
@@ -102,7 +102,7 @@ def _candidates(
             yield candidate_of(setting, chains.all[each], split, own_s, part.counts[at])
 
 
-def _rows_of(desk: SearchDesk, times: ForeseenTimes, own_sequences: int) -> SettingFamilies:
+def _rows_of(workspace: Workspace, times: ForeseenTimes, own_sequences: int) -> SettingFamilies:
     """Families as the survey reads them, with ways between sites."""
     own, orders = times.schedules, times.schedules.orders
     if own_sequences:
@@ -116,7 +116,7 @@ def _rows_of(desk: SearchDesk, times: ForeseenTimes, own_sequences: int) -> Sett
         figures_at=own.figures_at,
         is_there=times.is_there,
         outer_at=own.outer_at,
-        outer_s=np.array([desk.tables.ways_s(size) for size in own.message_bytes]),
+        outer_s=np.array([workspace.tables.ways_s(size) for size in own.message_bytes]),
         is_even=first.is_even,
         whole_groups=first.whole_groups,
         most_microbatches=FORESEEN,
@@ -137,7 +137,7 @@ def _place_of(
     )
 
 
-def _found_of(chains: SiteChains, num_layers: int) -> FoundSplits:
+def _find_of(chains: SiteChains, num_layers: int) -> FoundSplits:
     """Room for what a survey finds."""
     num_chains, size = chains.rows.shape
     most = num_chains + _MOST_FOUND
@@ -149,11 +149,11 @@ def _found_of(chains: SiteChains, num_layers: int) -> FoundSplits:
     )
 
 
-def _room_of(desk: SearchDesk, times: ForeseenTimes) -> Room:
+def _room_of(workspace: Workspace, times: ForeseenTimes) -> Room:
     """Room for the longest pipeline of all families."""
     own, num_devices = times.schedules, times.levels.num_devices.sum(axis=1)
     count, chunks, ahead, _ = own.orders.T
     paces = own.paces[:, 0], own.factors.max(axis=1)
     orders = count, chunks, ahead
-    sizes = room_sizes(num_devices, desk.job.layer_count, orders, paces, is_whole=False)
-    return desk.shared.room(sizes)
+    sizes = room_sizes(num_devices, workspace.job.layer_count, orders, paces, is_whole=False)
+    return workspace.shared.room(sizes)

@@ -11,13 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.search.figures import (
-    hops_between,
-    message_ways,
-    passes_before_s,
-    sums_and_updates_s,
-    wires_s,
-)
 from agents.search.job_layers import JobLayers
 from agents.search.kernels.records import SiteFigures, SiteLevels, SiteMemory
 from agents.search.settings import (
@@ -29,6 +22,13 @@ from agents.search.settings import (
     together_of,
 )
 from agents.search.shared_parts import SharedParts
+from agents.search.site_figures import (
+    hops_between,
+    message_ways,
+    passes_before_s,
+    sums_and_updates_s,
+    wires_s,
+)
 from des import Corrections, Topology
 from des.world.access import OPEN
 from des.world.domain import Domain
@@ -208,7 +208,7 @@ class FigureTables:
 
     def _inner(self, setting: BoundSetting) -> SiteFigures:
         key = "fixed", self.bare_number, self._untimed, *differences(setting)
-        fixed = self.shared.part(key, lambda: self._fixed(setting))
+        fixed = self.shared.part(key, lambda: self._fix(setting))
         ends_s = self._by_site(self._ends_s, setting)
         return fixed._replace(
             passes_s=self.passes_s(setting),
@@ -217,7 +217,7 @@ class FigureTables:
             layer_s=self.levels(setting)[0].layer_s,
         )
 
-    def _fixed(self, setting: BoundSetting) -> SiteFigures:
+    def _fix(self, setting: BoundSetting) -> SiteFigures:
         """Figures that have nothing to do with times of layers."""
         (levels, memory), none = self.levels(setting), np.zeros(0)
         state_bytes = self._of_job.layer_bytes(setting)[0]

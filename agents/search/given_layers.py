@@ -9,9 +9,9 @@ import numpy as np
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain
 from agents.search.copies import ring_exchange_s
-from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
 from agents.search.settings import BoundSetting
+from agents.search.workspace import Workspace
 from des.plan.placement import Placement
 from des.plan.plan import split_evenly
 
@@ -48,20 +48,22 @@ class GivenChain(NamedTuple):
         return cls(sites, tuple(run.num_layers for run in runs), by_stage)
 
 
-def best_pipeline(desk: SearchDesk, setting: BoundSetting, given: GivenChain) -> Candidate | None:
+def best_pipeline(
+    workspace: Workspace, setting: BoundSetting, given: GivenChain
+) -> Candidate | None:
     """The quickest devices of each site under a setting; None where no division is possible.
 
     Layers stay in their sites unless all stages must have equally many: then each site gets the
     whole number of stages next to its layers. A misfit's time tells what it lacks, see `MISFIT`.
     """
-    most = _most_devices(desk, setting, given)
+    most = _most_devices(workspace, setting, given)
     if min(most) < 1:
         return None
     if setting.is_even:
         splits = (_shared(setting, given, most, count) for count in _even_counts(setting, given))
-        return _quickest(desk, setting, given, [one for one in splits if one is not None])
-    devices = _levelled(desk, setting, given, most)
-    found = _quickest(desk, setting, given, [tuple(zip(devices, given.layers, strict=True))])
+        return _quickest(workspace, setting, given, [one for one in splits if one is not None])
+    devices = _level(workspace, setting, given, most)
+    found = _quickest(workspace, setting, given, [tuple(zip(devices, given.layers, strict=True))])
     if found is None or not any(given.by_stage):
         return found
     pairs = zip(devices, given.layers, given.by_stage, strict=True)
@@ -72,14 +74,14 @@ def best_pipeline(desk: SearchDesk, setting: BoundSetting, given: GivenChain) ->
 
 
 def equal_copies(
-    desk: SearchDesk, setting: BoundSetting, given: Sequence[GivenChain]
+    workspace: Workspace, setting: BoundSetting, given: Sequence[GivenChain]
 ) -> Candidate | None:
     """The quickest copies of equally many stages, each with its sites in their order.
 
     Stages of all copies have equal layers; sites get the number of stages next to their layers.
     """
     setting = replace(setting, num_replicas=len(given))
-    most = [_most_devices(desk, setting, one) for one in given]
+    most = [_most_devices(workspace, setting, one) for one in given]
     if min(map(min, most)) < 1:
         return None
     best: Candidate | None = None
@@ -88,24 +90,24 @@ def equal_copies(
             continue
         splits = [_shared(setting, *own, count) for own in zip(given, most, strict=True)]
         found = [
-            None if split is None else _quickest(desk, setting, one, [split])
+            None if split is None else _quickest(workspace, setting, one, [split])
             for one, split in zip(given, splits, strict=True)
         ]
-        joined = joined_copies(desk, setting, found)
+        joined = join_copies(workspace, setting, found)
         if joined is not None and (best is None or joined.estimate_s < best.estimate_s):
             best = joined
     return best
 
 
-def joined_copies(
-    desk: SearchDesk, setting: BoundSetting, copies: Sequence[Candidate | None]
+def join_copies(
+    workspace: Workspace, setting: BoundSetting, copies: Sequence[Candidate | None]
 ) -> Candidate | None:
     """Pipelines side by side; None where one of them is, or no ring of links joins them."""
     own = [one for one in copies if one is not None]
     if len(own) < len(copies):
         return None
     chains = tuple(one.chains[0] for one in own)
-    exchange_s = ring_exchange_s(desk, setting, chains)
+    exchange_s = ring_exchange_s(workspace, setting, chains)
     if not np.isfinite(exchange_s):
         return None
     return Candidate(
@@ -116,15 +118,17 @@ def joined_copies(
     )
 
 
-def lack_bytes(desk: SearchDesk, candidate: Candidate) -> float:
+def lack_bytes(workspace: Workspace, candidate: Candidate) -> float:
     """Memory that the fullest GPU of a misfit lacks, at most. [bytes]"""
     share = candidate.estimate_s / MISFIT - 1.0
-    return share * max(desk.topology.domains[site].gpu_memory_bytes for site in candidate.sites)
+    return share * max(
+        workspace.topology.domains[site].gpu_memory_bytes for site in candidate.sites
+    )
 
 
-def _most_devices(desk: SearchDesk, setting: BoundSetting, given: GivenChain) -> list[int]:
+def _most_devices(workspace: Workspace, setting: BoundSetting, given: GivenChain) -> list[int]:
     """Most devices of each site, which need a layer for each chunk; 0 where that cannot be."""
-    num_devices = desk.figures(setting).num_devices
+    num_devices = workspace.figures(setting).num_devices
     found = []
     for site, count, own in zip(given.sites, given.layers, given.by_stage, strict=True):
         most = min(int(num_devices[site]), count // setting.num_chunks)
@@ -134,8 +138,8 @@ def _most_devices(desk: SearchDesk, setting: BoundSetting, given: GivenChain) ->
     return found
 
 
-def _levelled(
-    desk: SearchDesk, setting: BoundSetting, given: GivenChain, most: Sequence[int]
+def _level(
+    workspace: Workspace, setting: BoundSetting, given: GivenChain, most: Sequence[int]
 ) -> tuple[int, ...]:
     """Devices of each site, from all or from few one more or less as long as that helps."""
     times_s: dict[tuple[int, ...], float] = {}
@@ -143,10 +147,10 @@ def _levelled(
     def time_s(devices: tuple[int, ...]) -> float:
         if devices not in times_s:
             split = tuple(zip(devices, given.layers, strict=True))
-            times_s[devices] = desk.time_s(setting, given.sites, split)
+            times_s[devices] = workspace.time_s(setting, given.sites, split)
         return times_s[devices]
 
-    best = min(tuple(most), _lean(desk, setting, given, most), key=time_s)
+    best = min(tuple(most), _lean(workspace, setting, given, most), key=time_s)
     while True:
         near = [
             (*best[:at], best[at] + change, *best[at + 1 :])
@@ -161,10 +165,10 @@ def _levelled(
 
 
 def _lean(
-    desk: SearchDesk, setting: BoundSetting, given: GivenChain, most: Sequence[int]
+    workspace: Workspace, setting: BoundSetting, given: GivenChain, most: Sequence[int]
 ) -> tuple[int, ...]:
     """Fewest devices of each site whose stages take no longer than the slowest site's."""
-    passes_s = desk.figures(setting).passes_s
+    passes_s = workspace.figures(setting).passes_s
     layer_s = [float(passes_s[site, 0, -1] + passes_s[site, 1, -1]) for site in given.sites]
     all_of = list(zip(layer_s, given.layers, most, strict=True))
     slowest_s = max(own_s * -(-count // number) for own_s, count, number in all_of)
@@ -216,10 +220,10 @@ def _shared(
 
 
 def _quickest(
-    desk: SearchDesk, setting: BoundSetting, given: GivenChain, splits: Sequence[_Split]
+    workspace: Workspace, setting: BoundSetting, given: GivenChain, splits: Sequence[_Split]
 ) -> Candidate | None:
     """The quickest of some splits; None where none has an order."""
-    timed = [(desk.time_s(setting, given.sites, split), split) for split in splits]
+    timed = [(workspace.time_s(setting, given.sites, split), split) for split in splits]
     best = min(timed, default=None)
     if best is None or not np.isfinite(best[0]):
         return None

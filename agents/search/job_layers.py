@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.search.figures import (
+from agents.search.settings import BoundSetting, differences
+from agents.search.shared_parts import SharedParts
+from agents.search.site_figures import (
     outer_state_before_bytes,
     parameters_before,
     state_before_bytes,
 )
-from agents.search.settings import BoundSetting, differences
-from agents.search.shared_parts import SharedParts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ import numpy as np
 
 from agents.search.candidates import Candidate
 from agents.search.chains import Chain
-from agents.search.desk import SearchDesk
 from agents.search.kernels.pipeline_times import MISFIT
 from agents.search.setting_table import SettingTable
+from agents.search.workspace import Workspace
 from des import Topology
 
 _MOST_KNOWN = 4
@@ -25,29 +25,29 @@ class NearBest:
     settings: SettingTable
     pipelines: tuple[Candidate, ...]
 
-    def timed_again(self, desk: SearchDesk) -> tuple[Candidate, ...]:
+    def time_again(self, workspace: Workspace) -> tuple[Candidate, ...]:
         """The first few pipelines that can run in another search, the quickest first."""
-        timed = (replace(one, estimate_s=desk.whole_s(one)) for one in self._moved(desk))
+        timed = (replace(one, estimate_s=workspace.whole_s(one)) for one in self._move(workspace))
         found = islice((one for one in timed if one.estimate_s < MISFIT), _MOST_KNOWN)
         return tuple(sorted(found, key=lambda one: one.estimate_s))
 
-    def first_left(self, desk: SearchDesk) -> list[Chain]:
+    def first_left(self, workspace: Workspace) -> list[Chain]:
         """Sites of the first pipeline that another search has, if they are several."""
-        place = self._places(desk)
+        place = self._places(workspace)
         left = tuple(place[site] for site in self.pipelines[0].chains[0] if place[site] >= 0)
         return [left] if len(left) > 1 else []
 
-    def _places(self, desk: SearchDesk) -> list[int]:
+    def _places(self, workspace: Workspace) -> list[int]:
         """Position of each site in another search, -1 where it is lost."""
-        return [desk.topology.index_of.get(one.name, -1) for one in self.topology.domains]
+        return [workspace.topology.index_of.get(one.name, -1) for one in self.topology.domains]
 
-    def _moved(self, desk: SearchDesk) -> Iterator[Candidate]:
+    def _move(self, workspace: Workspace) -> Iterator[Candidate]:
         """Pipelines of sites that another search has, and that messages join."""
-        place = self._places(desk)
+        place = self._places(workspace)
         for one in self.pipelines:
             chain = tuple(place[site] for site in one.chains[0])
-            message_bytes = one.setting.workload(desk.job).message_bytes
-            if min(chain) >= 0 and _is_joined(desk.tables.ways_s(message_bytes), chain):
+            message_bytes = one.setting.workload(workspace.job).message_bytes
+            if min(chain) >= 0 and _is_joined(workspace.tables.ways_s(message_bytes), chain):
                 yield replace(one, chains=(chain,))
 
 

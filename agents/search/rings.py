@@ -21,7 +21,7 @@ def quickest_ring(step_s: Real) -> tuple[int, ...]:
     found = []
     for start in range(count):
         order = np.empty(count)
-        found.append((grown_ring(step_s, count, start, order), order))
+        found.append((grow_ring(step_s, count, start, order), order))
     best = min(found, key=lambda each: each[0])[1]
     return tuple(best.astype(int).tolist())
 
@@ -32,7 +32,7 @@ def _ring_key(step_s: list[list[float]], ring: tuple[int, ...]) -> tuple[float, 
 
 
 @lean_kernel
-def grown_ring(step_s: Real, size: int, start: int, order: Real) -> tuple[float, float]:
+def grow_ring(step_s: Real, size: int, start: int, order: Real) -> tuple[float, float]:
     """Grow a ring by the nearest copy; returns its slowest edge and the sum of all. [s]
 
     ``order`` (R,) is overwritten by the copies in turn.

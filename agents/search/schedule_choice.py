@@ -28,7 +28,7 @@ def schedules_of(
     trainer: Trainer, asked: tuple[str, ...]
 ) -> Iterator[tuple[str, int, float, bool]]:
     """Schedules to choose from: chunks of a device, size of groups, and whether sends block."""
-    for name in surveyed_schedules(trainer, asked):
+    for name in survey_schedules(trainer, asked):
         is_blocking = trainer.sends_under(name) == "blocking"
         if name == INTERLEAVED:
             for chunks in range(2, MOST_CHUNKS + 1):
@@ -49,7 +49,7 @@ def unpaced_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ..
     return tuple(one for one in names if one != INTERLEAVED and not has_pace(one))
 
 
-def surveyed_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:
+def survey_schedules(trainer: Trainer, asked: tuple[str, ...]) -> tuple[str, ...]:
     """Schedules that pipelines are searched with; paced ones stand in for those without a pace."""
     every = (*_PACED, *_PERFECT) if trainer.is_ideal else (*_PACED, INTERLEAVED)
     names = asked or trainer.schedules or every

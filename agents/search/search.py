@@ -21,7 +21,6 @@ from agents.search.chains import (
     Chain,
 )
 from agents.search.copies import copies_of
-from agents.search.desk import SearchDesk
 from agents.search.known_pipelines import NearBest
 from agents.search.schedule_choice import schedules_of
 from agents.search.setting_table import SettingTable
@@ -35,6 +34,7 @@ from agents.search.settings import (
 )
 from agents.search.surveys import improved, single_sites, surveyed
 from agents.search.walks import walk_again, walk_chains
+from agents.search.workspace import Workspace
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Corrections, Topology, Workload
 from des.job.transformer import GradientPrecision, Recomputation
@@ -113,7 +113,7 @@ class FoundCandidates:
 
 def candidates_of(
     request: PlanRequest,
-    desk: SearchDesk,
+    workspace: Workspace,
     *,
     by_sites: bool = False,
     among: Sequence[Chain] | None = None,
@@ -137,38 +137,38 @@ def candidates_of(
         What another search has found where one thing was otherwise: its pipelines are candidates,
         beside which others count, and of many sites chains are those near its best.
     """
-    table, alone_s = settings_of(request, desk), math.inf
+    table, alone_s = settings_of(request, workspace), math.inf
     several = among
     if several is None:
         has_pipelines, is_thorough = "pipeline" in request.families, request.trainer.is_ideal
-        several = chains_of(desk, table, is_thorough=is_thorough) if has_pipelines else []
+        several = chains_of(workspace, table, is_thorough=is_thorough) if has_pipelines else []
     parts = _apart(several, by_sites=by_sites)
     is_large = among is not None or request.topology.num_domains > MOST_ENUMERATED
     walks = is_large and among is None and not by_sites
-    groups = [_group(request, desk, own, near, walks=walks, turns=is_large) for own in parts]
+    groups = [_group(request, workspace, own, near, walks=walks, turns=is_large) for own in parts]
     if among is not None:
-        return FoundCandidates(groups=tuple(groups), num_judged=desk.num_judged[0])
+        return FoundCandidates(groups=tuple(groups), num_judged=workspace.num_judged[0])
     best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
     if leaves_single and best_s < math.inf:
-        alone_s = desk.foreseen(table, table.families).alone_s
+        alone_s = workspace.foreseen(table, table.families).alone_s
     if "single" in request.families and not best_s < alone_s < math.inf:
         alone_s, sites = math.inf, [(site,) for site in range(request.topology.num_domains)]
-        single = [single_sites(desk, table, own) for own in _apart(sites, by_sites=by_sites)]
+        single = [single_sites(workspace, table, own) for own in _apart(sites, by_sites=by_sites)]
         groups = [*single, *groups]
         best_s = min((group[0].estimate_s for group in groups if group), default=math.inf)
     copies = list[Candidate]()
     if not {"replicas", "hybrid"}.isdisjoint(request.families):
         is_far = by_sites or request.every_family
         most = _BEST if is_best_alone else _NEAR
-        copies = copies_of(desk, table, math.inf if is_far else most * best_s)
+        copies = copies_of(workspace, table, math.inf if is_far else most * best_s)
     return FoundCandidates(
-        groups=(*groups, tuple(copies)), num_judged=desk.num_judged[0], alone_s=alone_s
+        groups=(*groups, tuple(copies)), num_judged=workspace.num_judged[0], alone_s=alone_s
     )
 
 
 def _group(
     request: PlanRequest,
-    desk: SearchDesk,
+    workspace: Workspace,
     chains: Sequence[Chain],
     near: NearBest | None,
     *,
@@ -176,23 +176,27 @@ def _group(
     turns: bool,
 ) -> tuple[Candidate, ...]:
     """The best candidates of some chains, which may be changed or turned round."""
-    table = settings_of(request, desk)
+    table = settings_of(request, workspace)
     if len(chains[0]) == 1:
-        return single_sites(desk, table, chains)
-    known = () if near is None else near.timed_again(desk)
+        return single_sites(workspace, table, chains)
+    known = () if near is None else near.time_again(workspace)
     known_s = known[0].estimate_s if known else math.inf
     several = tuple(one for one in known if len(one.chains[0]) > 1)
     if walks and near is not None:
         chains = [
-            *dict.fromkeys((*near.first_left(desk), *(one.chains[0] for one in several), *chains))
+            *dict.fromkeys(
+                (*near.first_left(workspace), *(one.chains[0] for one in several), *chains)
+            )
         ]
-    found = surveyed(desk, table, chains, known_s)
+    found = surveyed(workspace, table, chains, known_s)
     if walks and near is not None:
-        found = walk_again(desk, (*several, *found), near.first_left(desk), most_sites(desk))
-        return improved(desk, found, turns=turns)
+        found = walk_again(
+            workspace, (*several, *found), near.first_left(workspace), most_sites(workspace)
+        )
+        return improved(workspace, found, turns=turns)
     if found and walks:
-        found = walk_chains(desk, found, most_sites(desk))
-    better = improved(desk, found, turns=turns, known_s=known_s)
+        found = walk_chains(workspace, found, most_sites(workspace))
+    better = improved(workspace, found, turns=turns, known_s=known_s)
     own = {replace(one, estimate_s=0.0) for one in better}
     left = (one for one in several if replace(one, estimate_s=0.0) not in own)
     return (*better, *left)  # what is known takes no place of what only a search can improve
@@ -206,13 +210,13 @@ def _apart(chains: Sequence[Chain], *, by_sites: bool) -> list[list[Chain]]:
     return list(groups.values())
 
 
-def settings_of(request: PlanRequest, desk: SearchDesk) -> SettingTable:
+def settings_of(request: PlanRequest, workspace: Workspace) -> SettingTable:
     """Return the settings of `bound_settings` as a table that searches share."""
     if request.settings is not None:
         return request.settings
     asked = request.trainer, request.schedules, request.microbatch_sizes, request.workload
-    return desk.shared.part(
-        ("settings", desk.tables.bare_number, asked),
+    return workspace.shared.part(
+        ("settings", workspace.tables.bare_number, asked),
         lambda: SettingTable(settings=tuple(bound_settings(request))),
     )
 

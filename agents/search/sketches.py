@@ -28,7 +28,7 @@ def sketch_of(plan: Plan) -> Plan:
     '0*3,1*6'
     """
     own = plan.schedule if not plan.parallelism else DEFAULT_SCHEDULE
-    first, *others = (_gathered(one) for one in plan.placements)
+    first, *others = (_gather(one) for one in plan.placements)
     return replace(
         plan,
         placement=first,
@@ -39,7 +39,7 @@ def sketch_of(plan: Plan) -> Plan:
     )
 
 
-def rebound_plan(binder: PlanBinder, plan: Plan) -> BoundPlan | None:
+def rebind_plan(binder: PlanBinder, plan: Plan) -> BoundPlan | None:
     """Bind a plan again inside its sites, whose layers stay, under its schedule if that can run.
 
     None where nothing can. What the binder knows of other schedules is left aside, for speed.
@@ -72,7 +72,7 @@ def quickest_bound(
     return search_bound(request, is_best_alone=True).best.bound
 
 
-def _gathered(placement: Placement) -> Placement:
+def _gather(placement: Placement) -> Placement:
     """All layers of each domain in a row, domains in the order in which they first come."""
     counts: dict[int, int] = {}
     for domain in placement.domain_of_layer:

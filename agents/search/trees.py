@@ -43,7 +43,7 @@ def best_tree(cost_s: Real, latency_s: Real, num_chunks: int) -> Tree:
     found = []
     for root in range(len(cost_s)):
         for is_widest in (False, True):
-            order, above = _grown(slower_s if is_widest else both_s, root, is_widest)
+            order, above = _grow(slower_s if is_widest else both_s, root, is_widest)
             up_s, down_s, slowest_s = [0.0], [0.0], 0.0
             for group, place in zip(order[1:], above, strict=True):
                 parent = order[place]
@@ -55,7 +55,7 @@ def best_tree(cost_s: Real, latency_s: Real, num_chunks: int) -> Tree:
     return min(found, key=lambda one: one.exchange_s)
 
 
-def _grown(edge_s: _Edges, root: int, is_widest: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _grow(edge_s: _Edges, root: int, is_widest: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Grow a tree by the nearest group: by the sum of its path, or by its last edge alone."""
     order, above = [root], []
     nearest_s, place_of = edge_s[root].copy(), [0] * len(edge_s)

@@ -25,7 +25,7 @@ ENGINES = ("h100-llama-3.3-70b-fp8-tp4", "h100-llama-3.3-70b-fp8-tp8")
 """Engines of the days to train on; the first one is that of the task."""
 
 
-def drawn_day(seed: int, *, drains_soonest: bool = False) -> World:
+def draw_day(seed: int, *, drains_soonest: bool = False) -> World:
     """Draw a world: a quiet, a usual and a busy rate that take turns, on pools of two instances.
 
     Rates are 1 to 2, 4 to 7 and 10 to 16 requests a second, with prompts of 4,000 tokens and
@@ -40,7 +40,7 @@ def drawn_day(seed: int, *, drains_soonest: bool = False) -> World:
 
 
 def training_day(seed: int, *, drains_soonest: bool = False) -> World:
-    """Draw a day to train on: `drawn_day` for even seeds, one of a wider family for odd ones.
+    """Draw a day to train on: `draw_day` for even seeds, one of a wider family for odd ones.
 
     Of the wider family are drawn: the engine (4 or 8 H100), the SLO of the first token (0.5 to
     2 s), means of prompts (1,000 to 4,000 tokens) and answers (30 to 300), the busy rate (prompts
@@ -48,7 +48,7 @@ def training_day(seed: int, *, drains_soonest: bool = False) -> World:
     logarithms.
     """
     if seed % 2 == 0:
-        return drawn_day(seed, drains_soonest=drains_soonest)
+        return draw_day(seed, drains_soonest=drains_soonest)
     rng = np.random.default_rng([seed, 27])
 
     def drawn(low: float, high: float) -> float:
@@ -150,10 +150,10 @@ _LOGGED_STEPS = 100
 class TraceRLSimulator:
     """Episodes of a fleet on drawn or given worlds, stepped by actions in [-1, 1]^3.
 
-    ``make_world`` gives the world of a seed (default: `drawn_day`).
+    ``make_world`` gives the world of a seed (default: `draw_day`).
     """
 
-    make_world: Callable[[int], World] = drawn_day
+    make_world: Callable[[int], World] = draw_day
     collector: RLStateCollector = field(default_factory=RLStateCollector)
     executor: RLActionExecutor = field(default_factory=RLActionExecutor)
     calculator: RLRewardCalculator = field(default_factory=RLRewardCalculator)
@@ -179,7 +179,7 @@ class TraceRLSimulator:
         self.view = self.fleet.next_view()
         if self.view is None:
             raise ValueError(f"episode {seed}: requests must go on to the first decision")
-        return self._observed(self.view)
+        return self._observe(self.view)
 
     def run(
         self, act: Callable[[npt.NDArray[np.float32]], npt.ArrayLike], seed: int = 0
@@ -191,7 +191,7 @@ class TraceRLSimulator:
         assert self.fleet is not None
         return self.fleet.history()
 
-    def _observed(self, view: View) -> npt.NDArray[np.float32]:
+    def _observe(self, view: View) -> npt.NDArray[np.float32]:
         """Observe the fleet and the counts that the guide wants."""
         advice, self.memory = self.guide.decide(view, self.memory)
         self.wanted = advice.counts
@@ -222,7 +222,7 @@ class TraceRLSimulator:
             self.fleet.manager.say(
                 f"[Step {len(self.fleet.decisions)}] reward {reward:.4f}, active instances {active}"
             )
-        return self._observed(view), reward, False
+        return self._observe(view), reward, False
 
     @property
     def first_choices(self) -> tuple[int, ...]:
@@ -242,7 +242,7 @@ class AutoscaleBatch(ReplayedBatch[TraceRLSimulator]):
         self,
         num_envs: int,
         seed: int,
-        make_world: Callable[[int], World] = drawn_day,
+        make_world: Callable[[int], World] = draw_day,
         executor: RLActionExecutor | None = None,
     ) -> None:
         executor = executor or RLActionExecutor()

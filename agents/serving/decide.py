@@ -46,7 +46,7 @@ exit codes: 0 proposed; 2 bad input; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the command; the fields are the flags."""
+    """Flags of the command."""
 
     view: Path = required("JSON file of the view", is_file=True)
     policy: str = option("sla", "policy that proposes")

@@ -139,7 +139,7 @@ class Predictive:
         after = expected + self.level_weight * (rate - expected)
         trend += self.trend_weight * (after - level - trend)
         ahead = after + trend * (start_s + view.interval_s) / view.interval_s
-        smooth = _smoothed(before, load, max(ahead, 0.0) * self.margin)
+        smooth = _smooth(before, load, max(ahead, 0.0) * self.margin)
         counts = pools_needed(view, view.slo, smooth)
         return Decision(counts=counts, why=f"{ahead:.2f} requests/s ahead"), (
             start_s,
@@ -149,7 +149,7 @@ class Predictive:
         )
 
 
-def _smoothed(before: Load | None, load: Load, requests_per_s: float) -> Load:
+def _smooth(before: Load | None, load: Load, requests_per_s: float) -> Load:
     """Load at a rate, with smoothed means of tokens."""
     if before is None:
         return replace(load, requests_per_s=requests_per_s)
@@ -183,7 +183,7 @@ class PeakHold:
         now = view.now_s, load.requests_per_s
         seen = (*(one for one in seen if one[0] > view.now_s - self.window_s), now)
         peak = max(rate for _, rate in seen)
-        smooth = _smoothed(before, load, peak * self.margin)
+        smooth = _smooth(before, load, peak * self.margin)
         counts = pools_needed(view, view.slo, smooth)
         return Decision(counts=counts, why=f"at most {peak:.2f} requests/s"), (seen, smooth)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader  # type: ignore[import-untyped]
 
-from agents.ppo.checkpoint import unpacked_content
+from agents.ppo.checkpoint import unpack_content
 from bench.behaviour.rules import NAMES, applied, emptied_columns
 
 TEXTS = {".json", ".csv", ".md", ".html", ".yaml", ".yml", ".txt", ".log", ".sh", ""}
@@ -104,7 +104,7 @@ def _without(text: str, columns: frozenset[str]) -> str:
 
 
 def _weights(path: Path) -> list[str]:
-    return _leaves(unpacked_content(path.read_bytes())[1], "")
+    return _leaves(unpack_content(path.read_bytes())[1], "")
 
 
 def _leaves(value: object, name: str) -> list[str]:

@@ -73,8 +73,8 @@ def aggregated(topology: Topology, aggregation: Aggregation) -> Topology:
     bandwidths = [link.bandwidth_bytes_per_s for link in topology.links]
     if len(set(bandwidths)) <= 1 and len(set(latencies_s)) <= 1:
         return topology
-    bandwidth = _reduced(_BANDWIDTH[aggregation], bandwidths)
-    latency_s = _reduced(_LATENCY[aggregation], latencies_s)
+    bandwidth = _reduce(_BANDWIDTH[aggregation], bandwidths)
+    latency_s = _reduce(_LATENCY[aggregation], latencies_s)
     return replace(
         topology,
         links=tuple(
@@ -89,10 +89,10 @@ def aggregated_inside(topology: Topology, aggregation: Aggregation) -> Topology:
     """Give all domains one bandwidth and one latency between their GPUs, as `aggregated` does."""
     _check(aggregation)
     domains = topology.domains
-    bandwidth = _reduced(
+    bandwidth = _reduce(
         _BANDWIDTH[aggregation], [domain.intra_bandwidth_bytes_per_s for domain in domains]
     )
-    latency_s = _reduced(_LATENCY[aggregation], [domain.intra_latency_s for domain in domains])
+    latency_s = _reduce(_LATENCY[aggregation], [domain.intra_latency_s for domain in domains])
     return replace(
         topology,
         domains=tuple(
@@ -102,7 +102,7 @@ def aggregated_inside(topology: Topology, aggregation: Aggregation) -> Topology:
     )
 
 
-def _reduced(reduction: _Reduction, values: Sequence[float]) -> float:
+def _reduce(reduction: _Reduction, values: Sequence[float]) -> float:
     """Reduce values to one; equal ones to themselves, which a mean may miss by its rounding."""
     return values[0] if len(set(values)) == 1 else reduction(values)
 

@@ -13,7 +13,7 @@ from calibration.cases.worlds import (
     HIGHEST_LATENCY_S,
     LOWEST_BANDWIDTH_BYTES_PER_S,
     LOWEST_LATENCY_S,
-    joined_world,
+    join_world,
     moves_in_time,
     snapshot,
 )
@@ -161,9 +161,9 @@ class Sampler:
                 draws.between(Factor.BANDWIDTH, *bandwidths),
                 draws.between(Factor.LATENCY, *latencies_s),
             )
-            return joined_world(model, num_domains, lambda: figures)
+            return join_world(model, num_domains, lambda: figures)
         if worlds == "drawn":
-            model = joined_world(
+            model = join_world(
                 model,
                 num_domains,
                 lambda: (float(rng.uniform(*bandwidths)), float(rng.uniform(*latencies_s))),

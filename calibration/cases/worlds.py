@@ -40,14 +40,14 @@ def moves_in_time(topology: Topology) -> bool:
     return not (isinstance(law, UniformLaw) and law.update_interval_s is None)
 
 
-def repeated_domains(topology: Topology, num_domains: int) -> tuple[Domain, ...]:
+def repeat_domains(topology: Topology, num_domains: int) -> tuple[Domain, ...]:
     """Return ``num_domains`` domains, cycling through those of a topology; repeats are numbered.
 
     Examples
     --------
     >>> from des import read_topology
     >>> from des.worlds import EAST_CENTRAL_WEST
-    >>> [each.name for each in repeated_domains(read_topology(EAST_CENTRAL_WEST), 5)]
+    >>> [each.name for each in repeat_domains(read_topology(EAST_CENTRAL_WEST), 5)]
     ['East', 'Central', 'West', 'East 2', 'Central 2']
     """
     domains = []
@@ -58,7 +58,7 @@ def repeated_domains(topology: Topology, num_domains: int) -> tuple[Domain, ...]
     return tuple(domains)
 
 
-def joined_world(
+def join_world(
     topology: Topology,
     num_domains: int,
     figures: Callable[[], tuple[float, float]],
@@ -71,13 +71,13 @@ def joined_world(
     topology
         Source of the domains and the transport.
     num_domains
-        Number of domains, see `repeated_domains`.
+        Number of domains, see `repeat_domains`.
     figures
         Gives the bandwidth [bytes/s] and the latency [s] of the next pair, in order.
     law
         Law of the links.
     """
-    domains = repeated_domains(topology, num_domains)
+    domains = repeat_domains(topology, num_domains)
     links = []
     for one, other in combinations([domain.name for domain in domains], 2):
         bandwidth_bytes_per_s, latency_s = figures()

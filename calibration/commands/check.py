@@ -45,7 +45,7 @@ def _bound_text(position: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ReferenceFlags):
-    """Settings of a check; the fields are the flags."""
+    """Flags of a check."""
 
     samples: int = option(200, "placements to draw", check=require_count)
     corrections: Path = option(

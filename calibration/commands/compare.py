@@ -45,7 +45,7 @@ Said = Mapping[str, Sequence[Measurement]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ReferenceFlags):
-    """Settings of a comparison; the fields are the flags."""
+    """Flags of a comparison."""
 
     samples: int = option(16, "placements to draw", check=require_count)
     worlds: Worlds = option(

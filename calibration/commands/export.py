@@ -49,7 +49,7 @@ ROUNDS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(WorldFlags):
-    """Settings of an export; the fields are the flags."""
+    """Flags of an export."""
 
     endpoints: Endpoints | None = option(
         "one_in_flight", f"{ENDPOINTS_HELP}; none: as the network has it"

@@ -37,7 +37,7 @@ files written to --out:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the fit; the fields are the flags."""
+    """Flags of the fit."""
 
     runs: tuple[Path, ...] = option(
         (), "tables of measured all-reduces, JSON or CSV", default_text="the shipped one"

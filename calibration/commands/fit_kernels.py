@@ -34,7 +34,7 @@ files written to --out:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the fit; the fields are the flags."""
+    """Flags of the fit."""
 
     runs: tuple[Path, ...] = option((), "files of measured runs")
     folds: int = option(4, "parts of the runs, each left out once")

@@ -31,7 +31,7 @@ the sites of the network in their order; consecutive ones form a stage of all re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a comparison; the fields are the flags."""
+    """Flags of a comparison."""
 
     logs: tuple[Path, ...] = required("logs of training runs, or folders", is_positional=True)
     network: str = required("world that they ran on", is_file=True)

@@ -10,7 +10,7 @@ from calibration.commands.console import console, progress_bar, say
 from calibration.commands.placements import Placements
 from calibration.commands.reference import Reference, ReferenceFlags
 from calibration.measuring.measure import ReferenceBackend
-from calibration.reference.pool import crew
+from calibration.reference.pool import worker_processes
 from des.base.atomic_write import write_together
 from des.base.document import DOCUMENT
 from des.base.flags import option
@@ -53,7 +53,7 @@ files written to --out:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ReferenceFlags):
-    """Settings of a fit; the fields are the flags."""
+    """Flags of a fit."""
 
     backend: ReferenceBackend = option("aware", "network of the reference")
     out: Path = option(Path("runs/calibration"), "folder for the files")
@@ -64,12 +64,12 @@ class Config(ReferenceFlags):
 
 def run(config: Config) -> None:
     """Calibrate and write the files."""
-    formats = paper.chosen_formats("--figures", config.figures)
+    formats = paper.choose_formats("--figures", config.figures)
     fitted_for = config.placements().fitted_for()
-    checked = _checked(config)
+    checked = _check(config)
     config.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
-    calibration = _calibrated(config.backend, config.workers, *checked)
+    calibration = _calibrate(config.backend, config.workers, *checked)
     show_fit(calibration)
     files = {
         "corrections.json": corrections_file.corrections_bytes(
@@ -95,17 +95,17 @@ def calibrated(config: Config) -> Calibration:
     ValueError
         If there are too few placements, or a flag does not go with the reference.
     """
-    return _calibrated(config.backend, config.workers, *_checked(config))
+    return _calibrate(config.backend, config.workers, *_check(config))
 
 
-def _checked(config: Config) -> tuple[Placements, Reference]:
+def _check(config: Config) -> tuple[Placements, Reference]:
     """Placements and reference of the flags; nothing is written or measured before."""
     placements = config.placements()
     fit.require_enough(placements.num)
     return placements, config.reference([config.backend])
 
 
-def _calibrated(
+def _calibrate(
     backend: ReferenceBackend, workers: int, placements: Placements, reference: Reference
 ) -> Calibration:
     start_s = time.perf_counter()
@@ -117,7 +117,7 @@ def _calibrated(
     say(f"the reference took {time.perf_counter() - start_s:.1f} s")
     seen = reference.seen(cases, backend)
     law = _law_of(reference, cases[0]) if backend == "ns3" else None
-    with crew(workers) as at_work, progress_bar("fit") as progress:
+    with worker_processes(workers) as at_work, progress_bar("fit") as progress:
         progress.add_task("", total=None)
         if law is not None:
             found = transport_fit.fit_transport(

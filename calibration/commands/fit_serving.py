@@ -40,7 +40,7 @@ _TARGETS = "targets 5 % and 15 % (3 % and 8 %)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the fit; the fields are the flags."""
+    """Flags of the fit."""
 
     profiles: Path | None = option(None, "file of measured profiles", default_text="shipped")
     out: Path = option(Path("runs/serving"), "folder for the files")
@@ -54,7 +54,7 @@ def run(config: Config) -> None:
     prompts: list[tuple[float, float]] = []
     for name, profile in profiles.items():
         errors = serving_fit.held_out_errors(profile)
-        say(f"{name}: gaps {_said(errors.gap_fraction)}, prompts {_said(errors.prefill_fraction)}")
+        say(f"{name}: gaps {_say(errors.gap_fraction)}, prompts {_say(errors.prefill_fraction)}")
         gaps += zip(errors.batch, errors.context, errors.gap_fraction, strict=True)
         prompts += zip(profile.prompt_tokens, errors.prefill_fraction, strict=True)
         engines[name] = _engine(profile)
@@ -62,12 +62,12 @@ def run(config: Config) -> None:
             errors.batch, errors.context, profile.gap_ms, errors.gap_fraction, strict=True
         ):
             cells.append(f"{name},{batch},{context:g},{gap_ms:g},{error:.6f}")
-    say(f"all gaps: {_said([error for *_, error in gaps])}; {_TARGETS}")
+    say(f"all gaps: {_say([error for *_, error in gaps])}; {_TARGETS}")
     _say_bands("batch", [(batch, error) for batch, _, error in gaps], _BATCHES)
     _say_bands("context", [(context, error) for _, context, error in gaps], _CONTEXTS)
-    say(f"all prompts: {_said([error for _, error in prompts])}; {_TARGETS}")
+    say(f"all prompts: {_say([error for _, error in prompts])}; {_TARGETS}")
     _say_bands("tokens", prompts, _PROMPTS)
-    say(f"gaps and prompts: {_said([error for *_, error in (*gaps, *prompts)])}")
+    say(f"gaps and prompts: {_say([error for *_, error in (*gaps, *prompts)])}")
     config.out.mkdir(parents=True, exist_ok=True)
     files = {
         "engines.json": (json.dumps(engines, indent=1) + "\n").encode(),
@@ -85,10 +85,10 @@ def _say_bands(
     """Say the errors of cells (value, error) by bands of the value, ends included."""
     for low, high in bands:
         part = [error for value, error in cells if low <= value <= high]
-        say(f"  {name} {low} to {high if high < 10**9 else 'largest'}: {_said(part)}")
+        say(f"  {name} {low} to {high if high < 10**9 else 'largest'}: {_say(part)}")
 
 
-def _said(errors: Sequence[float]) -> str:
+def _say(errors: Sequence[float]) -> str:
     """Mean and 95th percentile of held-out errors, in words."""
     if not errors:
         return "no cells"

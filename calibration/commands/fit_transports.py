@@ -82,7 +82,7 @@ def require_numbers_of_flows(owner: str, field: str, values: Sequence[int]) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(WorldFlags):
-    """Settings of a grid of laws; the fields are the flags."""
+    """Flags of a grid of laws."""
 
     queues: tuple[float, ...] = option(
         (0.5, 1.0, 4.0),
@@ -112,7 +112,7 @@ class Config(WorldFlags):
 
 def run(config: Config) -> None:
     """Measure, fit, test and write."""
-    formats = paper.chosen_formats("--figures", config.figures)
+    formats = paper.choose_formats("--figures", config.figures)
     topology = config.read_topology()
     grid = transport_grid.TransportGrid(
         packets=topology.transport.packets,
@@ -130,11 +130,11 @@ def run(config: Config) -> None:
     )
     config.out.mkdir(parents=True, exist_ok=True)
     start_s = time.perf_counter()
-    fitted = _fitted(grid, topology, reference)
+    fitted = _fit(grid, topology, reference)
     files = transport_report.law_files(fitted)
     _show(fitted)
     if config.fresh:
-        files["fresh.csv"] = _tested(config, grid, fitted, topology, reference)
+        files["fresh.csv"] = _test(config, grid, fitted, topology, reference)
     _, rate, latency_s = message_cases.message_figures(
         transport_grid.grid_cases(topology, fitted[0].packets)[0]
     )
@@ -149,7 +149,7 @@ def run(config: Config) -> None:
     say(f"took {time.perf_counter() - start_s:.1f} s")
 
 
-def _fitted(grid: TransportGrid, topology: Topology, reference: Reference) -> list[FittedTransport]:
+def _fit(grid: TransportGrid, topology: Topology, reference: Reference) -> list[FittedTransport]:
     """Measure the single messages of all cells, and fit their laws."""
     cells = list(grid.cells())
     by_cell = [transport_grid.grid_cases(topology, packets) for packets in cells]
@@ -182,7 +182,7 @@ def _show(fitted: Sequence[FittedTransport]) -> None:
     DOCUMENT.add(laws=transport_report.grid_table(fitted).to_dict("records"))
 
 
-def _tested(
+def _test(
     config: Config,
     grid: TransportGrid,
     fitted: Sequence[FittedTransport],

@@ -24,7 +24,7 @@ KEY_DIGITS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a list of runs; the fields are the flags."""
+    """Flags of a list of runs."""
 
     store: Path = option(DEFAULT_STORE, "file of runs")
     newest: int | None = option(

@@ -23,7 +23,7 @@ _S_PER_DAY = 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a removal of runs; the fields are the flags."""
+    """Flags of a removal of runs."""
 
     store: Path = option(DEFAULT_STORE, "file of runs")
     older_than_days: float | None = option(

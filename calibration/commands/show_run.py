@@ -23,7 +23,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a shown run; the fields are the flags."""
+    """Flags of a shown run."""
 
     key: str = required("key of a run, or its first digits", is_positional=True)
     store: Path = option(DEFAULT_STORE, "file of runs")

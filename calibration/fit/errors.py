@@ -76,7 +76,7 @@ def fidelity(
     errors = [relative_errors(*pair) for pair in zip(predicted, reference, strict=True)]
 
     def of(figure: int) -> Errors:
-        return summed_errors(
+        return sum_errors(
             names,
             [each[figure] for each in errors],
             kendall_tau=_kendall_tau(
@@ -151,7 +151,7 @@ def _figures(measurement: Measurement) -> tuple[float, float, float]:
     return measurement.makespan_s, measurement.communication_bytes, exposed_s
 
 
-def summed_errors(
+def sum_errors(
     names: Sequence[str], errors: Sequence[float], *, kendall_tau: float | None
 ) -> Errors:
     """Sum up signed relative errors of one figure."""

@@ -87,8 +87,8 @@ def fit(
         Predictor that the factors are to correct, such as `calibration.fit.prediction.predict`.
         With a pool of processes it must be a function of a module.
     at_work
-        Map that predicts several cases at once, as `calibration.reference.pool.crew` gives; the
-        result is the same as with ``map``.
+        Map that predicts several cases at once, as `calibration.reference.pool.worker_processes`
+        gives; the result is the same as with ``map``.
     seed
         Deals the cases out to the folds of the cross-validation.
 
@@ -124,7 +124,7 @@ def fit(
         return _unfitted(before, error, "no factor is identified", best.not_identified)
     fold_corrections = _fold_corrections(best.solution, coordinates, len(cases), seed)
     held_out = residuals.predictions(fold_corrections)
-    return _judged(
+    return _judge(
         best,
         best.solution,
         coordinates,
@@ -170,7 +170,7 @@ def _unfitted(
     reason: str,
     not_identified: Sequence[NotIdentified] = (),
 ) -> Fit:
-    """Nothing was fitted, and nothing is to be corrected."""
+    """Identity corrections, as nothing was fitted."""
     return Fit(
         corrections=NO_CORRECTIONS,
         fitted=NO_CORRECTIONS,
@@ -186,7 +186,7 @@ def _unfitted(
     )
 
 
-def _judged(
+def _judge(
     best: Best,
     solution: Solution,
     coordinates: Coordinates,

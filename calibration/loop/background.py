@@ -86,7 +86,7 @@ class BackgroundCalibrator:
             self._start()
         try:
             if is_new:
-                self._connection.send(partial(timed_round, self._subject))
+                self._connection.send(partial(time_round, self._subject))
             self._connection.send(order)
         except OSError as error:
             raise self._lost() from error
@@ -154,7 +154,7 @@ class BackgroundCalibrator:
         return ReferenceRunError(f"calibration: its process died with exit code {exit_code}")
 
 
-def timed_round(subject: Subject | LoggedSubject, order: Order) -> tuple[CalibrationRound, float]:
+def time_round(subject: Subject | LoggedSubject, order: Order) -> tuple[CalibrationRound, float]:
     """Calibrate; also return the CPU time of this process and its programs so far. [s]
 
     Includes the child with ns-3, which keeps running.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.fit.errors import Errors, summed_errors
+from calibration.fit.errors import Errors, sum_errors
 from calibration.fit.fit import NEGLIGIBLE_ERROR
 from calibration.loop.rounds import CalibrationRound, Order
 from calibration.measured.logged_runs import LoggedRun, read_logs
@@ -100,4 +100,4 @@ def _errors(runs: list[LoggedRun], topology: Topology, corrections: Corrections)
 
 
 def _figure(names: list[str], errors: np.ndarray) -> Errors:
-    return summed_errors(names, errors.tolist(), kendall_tau=None)
+    return sum_errors(names, errors.tolist(), kendall_tau=None)

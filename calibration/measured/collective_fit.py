@@ -159,7 +159,7 @@ class CellTable:
         shared = vector[:count]
         own = shared + vector[count:split].reshape(len(self.models), count)
         networks = vector[split:].reshape(len(self.networks), len(NETWORK_NAMES))
-        return _bounded(np.exp(shared)), _bounded(np.exp(own)), np.exp(networks)
+        return _bound(np.exp(shared)), _bound(np.exp(own)), np.exp(networks)
 
     def predicted_s(self, vector: Real, rows: Rows, *, is_rounded: bool) -> Real:
         """Times of some cells. [s]
@@ -190,7 +190,7 @@ class CellTable:
 
     def figures(self, vector: Real) -> DeviceFigures:
         """Figures of fitted logarithms, to six digits."""
-        shared, models, networks = (_rounded(part) for part in self.constants(vector))
+        shared, models, networks = (_round(part) for part in self.constants(vector))
         return DeviceFigures(
             pooled=TransferConstants(**dict(zip(CONSTANT_NAMES, shared, strict=True))),
             models={
@@ -257,13 +257,13 @@ def constant_names(table: CellTable) -> tuple[str, ...]:
     )
 
 
-def _bounded(constants: Real) -> Real:
+def _bound(constants: Real) -> Real:
     """Fractions are at most 1."""
     limits = [1.0 if name.endswith("fraction") else np.inf for name in CONSTANT_NAMES]
     return np.minimum(constants, limits)
 
 
-def _rounded(constants: Real) -> list[Any]:
+def _round(constants: Real) -> list[Any]:
     """Constants to six digits, in lists as deep as the array."""
     rounded: list[Any] = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(
         constants

@@ -71,7 +71,7 @@ class CollectiveReport:
         fit = {
             "fitted_on_bytes": dict(fitted_on),
             "interval_95_percent": {
-                name: [_rounded(low), _rounded(high)]
+                name: [_round(low), _round(high)]
                 for name, low, high in zip(names, *self.intervals, strict=True)
                 if name in told
             },
@@ -80,10 +80,10 @@ class CollectiveReport:
                 "all_constants": _summary(np.abs(self.errors)),
                 f"left_out_{self.num_folds}_folds": _summary(np.abs(self.left_out)),
                 f"other_half_of_{len(self.halves.medians)}": {
-                    "median": _rounded(np.median(self.halves.medians)),
-                    "p95": _rounded(np.median(self.halves.p95s)),
-                    "median_explained": _rounded(np.median(self.halves.medians_explained)),
-                    "p95_explained": _rounded(np.median(self.halves.p95s_explained)),
+                    "median": _round(np.median(self.halves.medians)),
+                    "p95": _round(np.median(self.halves.p95s)),
+                    "median_explained": _round(np.median(self.halves.medians_explained)),
+                    "p95_explained": _round(np.median(self.halves.p95s_explained)),
                 },
             },
             "unexplained": {
@@ -186,10 +186,10 @@ def _shared(name: str) -> str:
 
 
 def _summary(errors: Real) -> dict[str, float]:
-    return {"median": _rounded(np.median(errors)), "p95": _rounded(np.quantile(errors, 0.95))}
+    return {"median": _round(np.median(errors)), "p95": _round(np.quantile(errors, 0.95))}
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.3g}")
 
 

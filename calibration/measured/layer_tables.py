@@ -52,12 +52,12 @@ def read_timed_rows(path: Path) -> list[TimedRow]:
     if not text.strip():
         raise ValueError(f"{path}: must have a header and rows, got an empty file")
     try:
-        return [_timed_row(place, row) for place, row in csv_rows(text)]
+        return [_time_row(place, row) for place, row in csv_rows(text)]
     except (csv.Error, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _timed_row(place: str, row: Mapping[str, object]) -> TimedRow:
+def _time_row(place: str, row: Mapping[str, object]) -> TimedRow:
     cells = {name: cell for name, cell in row.items() if name not in _NO_POINT}
     if "gpu" not in cells:
         raise ValueError(f"{place}: gpu must be given, got none")

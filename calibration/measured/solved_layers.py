@@ -11,7 +11,7 @@ from calibration.measured.run_sizes import MeasuredRun
 from calibration.measured.runs import FITTED_FIGURES, PredictedRun, RunTable, Setup
 from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, speed_of
-from des.costs.profiled_times import measured_layer
+from des.costs.profiled_times import measure_layer
 from des.world.layer_profiles import LayerProfile, ProfilePoint
 
 LEAST_RUNS = 2
@@ -101,7 +101,7 @@ def solve_table(table: RunTable) -> SolvedTable:
     return SolvedTable(name=table.name, points=tuple(points), left_out=tuple(left_out))
 
 
-def predicted_by_others(
+def predict_by_others(
     runs: Sequence[MeasuredRun], known: Sequence[MeasuredRun], setup: Setup
 ) -> list[float | None]:
     """Iteration times of runs by layers solved from the known runs of their places. [s]
@@ -121,7 +121,7 @@ def predicted_by_others(
         for run in here:
             others = [one != run for one in mates]
             if any(others):
-                scale = _fitted(line.slope[others], line.rest[others])
+                scale = _fit(line.slope[others], line.rest[others])
                 found[run] = _line_at(line.scale, [run], setup).of(scale)[0]
     return [found.get(run) for run in runs]
 
@@ -174,7 +174,7 @@ class _Line(NamedTuple):
 
 def _line_at(scale: float, runs: Sequence[MeasuredRun], setup: Setup) -> _Line:
     measured_s = np.array([run.measured_iteration_s for run in runs])
-    shaped = _shaped_point(runs[0], setup)
+    shaped = _shape_point(runs[0], setup)
     here = _predicted_s(runs, setup, shaped, scale) / measured_s
     there = _predicted_s(runs, setup, shaped, scale * (1.0 + _STEP)) / measured_s
     slope = (there - here) / (scale * _STEP)
@@ -186,7 +186,7 @@ def _line_of(runs: Sequence[MeasuredRun], setup: Setup) -> _Line:
     scale = 1.0
     for _ in range(_ROUNDS):
         line = _line_at(scale, runs, setup)
-        scale = _fitted(line.slope, line.rest)
+        scale = _fit(line.slope, line.rest)
         if scale <= 0.0:
             break
     return line._replace(scale=scale)
@@ -200,17 +200,17 @@ def _solve(runs: Sequence[MeasuredRun], setup: Setup) -> SolvedPoint | str:
             f"layers must take at least {_LEAST_SHARE:g} of every iteration to be determined, "
             f"got {line.least_share:.2g}"
         )
-    shaped = _shaped_point(runs[0], setup)
+    shaped = _shape_point(runs[0], setup)
     found_s = _predicted_s(runs, setup, shaped, line.scale)
     without = [
-        _fitted(np.delete(line.slope, index), np.delete(line.rest, index))
+        _fit(np.delete(line.slope, index), np.delete(line.rest, index))
         for index in range(len(runs))
     ]
     return SolvedPoint(
         timed=TimedPoint(
             gpu=setup.gpu,
             exchanges="excluded",
-            point=_scaled(shaped, line.scale),
+            point=_scale(shaped, line.scale),
             num_rows=len(runs),
             spreads=None,
         ),
@@ -221,12 +221,12 @@ def _solve(runs: Sequence[MeasuredRun], setup: Setup) -> SolvedPoint | str:
     )
 
 
-def _fitted(slope: np.ndarray, rest: np.ndarray) -> float:
+def _fit(slope: np.ndarray, rest: np.ndarray) -> float:
     """Least squares of ``slope x + rest = 1``."""
     return float(slope @ (1.0 - rest) / (slope @ slope))
 
 
-def _shaped_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
+def _shape_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
     """Point with the times that shapes give to a layer of a run."""
     found = PredictedRun(run=run, setup=setup, figures=FITTED_FIGURES)
     shape, gpu = found.workload.shape, speed_of(found.topology.domains[0])
@@ -241,7 +241,7 @@ def _shaped_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
         spread=Spread(sequence_parallel=setup.sequence_parallel),
     )
     return ProfilePoint(
-        layer=measured_layer(shape.architecture, 0),
+        layer=measure_layer(shape.architecture, 0),
         tensor=run.tensor,
         microbatch_size=run.microbatch_size,
         sequence=run.sequence_length,
@@ -251,7 +251,7 @@ def _shaped_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
     )
 
 
-def _scaled(point: ProfilePoint, scale: float) -> ProfilePoint:
+def _scale(point: ProfilePoint, scale: float) -> ProfilePoint:
     return replace(
         point,
         forward_s=scale * point.forward_s,
@@ -265,7 +265,7 @@ def _predicted_s(
 ) -> np.ndarray:
     """Iteration times with layers of scaled times, and the head from shapes, (N,). [s]"""
     profile = LayerProfile(
-        name="solved", gpu=setup.gpu, points=(_scaled(shaped, scale),), extrapolates=True
+        name="solved", gpu=setup.gpu, points=(_scale(shaped, scale),), extrapolates=True
     )
     return np.array(
         [

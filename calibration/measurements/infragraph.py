@@ -68,12 +68,12 @@ def _of_edge(
     """Both directions of an edge, whose single links carry together."""
     ends, sizes = [], []
     for end in (edge.at("ep1"), edge.at("ep2")):
-        name, indices = _indexed(end.at("instance"))
-        instance = _named(end.at("instance"), name, instances)
+        name, indices = _index(end.at("instance"))
+        instance = _name(end.at("instance"), name, instances)
         device = instance.at("device")
-        component, places = _indexed(end.at("component"))
-        parts = _named(device, device.text(), components)
-        _, count = _named(end.at("component"), component, parts)
+        component, places = _index(end.at("component"))
+        parts = _name(device, device.text(), components)
+        _, count = _name(end.at("component"), component, parts)
         sizes.append(
             len(range(int(instance.at("count").positive()))[indices]) * len(range(count)[places])
         )
@@ -88,7 +88,7 @@ def _of_edge(
         count = sizes[0] * sizes[1]
     else:
         raise edge.wrong("between two instances one2one, of as many ends, or many2many")
-    link = _named(edge.at("link"), edge.at("link").text(), link_of)
+    link = _name(edge.at("link"), edge.at("link").text(), link_of)
     rate = _quantity(link.get("physical", "bandwidth"), _BYTES_PER_S)
     latency_s = _quantity(link.get("physical", "latency"), _SECONDS)
     for source, target in (ends, ends[::-1]):
@@ -119,13 +119,13 @@ def _reading(
     )
 
 
-def _named(field: JsonField, name: str, known: Mapping[str, ValueT]) -> ValueT:
+def _name(field: JsonField, name: str, known: Mapping[str, ValueT]) -> ValueT:
     if name not in known:
         raise field.wrong(f"one of {', '.join(known)}")
     return known[name]
 
 
-def _indexed(field: JsonField) -> tuple[str, slice]:
+def _index(field: JsonField) -> tuple[str, slice]:
     """Name, and the indices in brackets behind it as in Python; all without."""
     found = re.fullmatch(r"([^\[\]]+)(?:\[(-?\d*)(?:(:)(-?\d*)(?::(\d*))?)?\])?", field.text())
     if found is None:
@@ -141,4 +141,4 @@ def _quantity(field: JsonField | None, units: Mapping[str, float]) -> float | No
     if field is None:
         return None
     unit = field.at("choice")
-    return field.at(unit.text()).positive() * _named(unit, unit.text(), units)
+    return field.at(unit.text()).positive() * _name(unit, unit.text(), units)

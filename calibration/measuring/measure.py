@@ -165,7 +165,7 @@ def measure_all(
         for position, outcome in outcomes:
             key = missing[position]
             if isinstance(outcome, Exception):
-                raise _explained(outcome, cases_of[key])
+                raise _explain(outcome, cases_of[key])
             found[key] = outcome
             if store is not None:
                 store.put(key, outcome, describe_case(cases_of[key]))
@@ -252,7 +252,7 @@ def _measurement(seen: PlacementCase, traces: TraceSet, finishes: Sequence[Finis
     )
 
 
-def _explained(error: Exception, case: PlacementCase) -> Exception:
+def _explain(error: Exception, case: PlacementCase) -> Exception:
     """Name the case of an error; what ended its process is a run without a result."""
     named = f"case {' | '.join(map(str, case.plan.placements))}, {case.plan.schedule}: {error}"
     if isinstance(error, ReferenceRunError | TimeoutError | ChildProcessError):

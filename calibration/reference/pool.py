@@ -83,7 +83,7 @@ def map_in_processes(
 
 
 @contextmanager
-def crew(num_workers: int) -> Iterator[ParallelMap]:
+def worker_processes(num_workers: int) -> Iterator[ParallelMap]:
     """Map over processes that stay until the end; with one worker, over this process.
 
     Nothing but pipes is between them and us, so nothing is left in the system however they end,
@@ -95,12 +95,12 @@ def crew(num_workers: int) -> Iterator[ParallelMap]:
         return
     workers: list[_Worker[Any, Any]] = []
     try:
-        yield partial(_mapped, RLock(), workers, num_workers)
+        yield partial(_map, RLock(), workers, num_workers)
     finally:
         _end(workers)
 
 
-def _mapped(
+def _map(
     turn: RLock,
     workers: "list[_Worker[Any, Any]]",
     num_workers: int,
@@ -109,10 +109,10 @@ def _mapped(
 ) -> Iterator[Result]:
     """Map when no other thread does."""
     with turn:
-        yield from _mapped_now(workers, num_workers, function, items)
+        yield from _map_now(workers, num_workers, function, items)
 
 
-def _mapped_now(
+def _map_now(
     workers: "list[_Worker[Any, Any]]",
     num_workers: int,
     function: Callable[[Item], Result],

@@ -113,7 +113,7 @@ def _finishes(
     while len(failures) < num_attempts:
         ended = run_reference_program(words, folder, timeout_s=timeout_s)
         try:
-            return _judged(ended, computing_cycles, may_crash=may_crash)
+            return _judge(ended, computing_cycles, may_crash=may_crash)
         except ReferenceRunError as error:
             failures.append(error)
     last = failures[-1]
@@ -128,9 +128,7 @@ def _computing_cycles(trace: Trace, system: SystemConfig) -> int:
     return sum(roofline_ns(node, system) or 0 for node in computations)
 
 
-def _judged(
-    ended: Ended, computing_cycles: Sequence[int], *, may_crash: bool
-) -> tuple[Finish, ...]:
+def _judge(ended: Ended, computing_cycles: Sequence[int], *, may_crash: bool) -> tuple[Finish, ...]:
     """Return the finish of every NPU if the program ended as it should."""
     if ended.stopped is not None:
         raise ended.failed(ended.stopped)

@@ -13,7 +13,7 @@ import tyro
 from des.base.checks import nearest
 from des.base.command import UsageError
 from des.base.fields import FieldKind, from_text
-from des.base.help_text import fitted_text, terminal_width
+from des.base.help_text import fit_text, terminal_width
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.base.spelling import SPELLING, own_arguments
@@ -133,9 +133,9 @@ def given_flags(
         If a flag is unknown, has no value or more than one, or a wrong one.
     """
     own, flags = flags, (*flags, *_COMMON)
-    arguments = _as_now(own, own_arguments(argv, prog))
+    arguments = _rename_former_keys(own, own_arguments(argv, prog))
     if arguments[-1:] == [PRINT_FLAGS]:
-        sys.stdout.write("".join(_completed(each) for each in flags))
+        sys.stdout.write("".join(_complete(each) for each in flags))
         raise SystemExit(0)
     if "--version" in arguments:
         sys.stdout.write(f"{version.version_line()}\n")
@@ -172,7 +172,7 @@ def _values(
         if end.code:
             raise UsageError(_missing_value(flags, arguments)) from end
         text = shown.getvalue() + (f"\n{epilog.strip()}\n" if epilog else "")
-        sys.stdout.write(fitted_text(text, terminal_width()))
+        sys.stdout.write(fit_text(text, terminal_width()))
         raise
     if unknown:
         hint = nearest(unknown[0], [each.spelling for each in flags])
@@ -181,14 +181,14 @@ def _values(
     return {each.name: values[each.name] for each in flags if values[each.name] is not each.absent}
 
 
-def _as_now(flags: Sequence[Flag], arguments: Sequence[str]) -> list[str]:
+def _rename_former_keys(flags: Sequence[Flag], arguments: Sequence[str]) -> list[str]:
     """Write flags by their present names where former ones were given."""
     former = {spelt(each.formerly): each.spelling for each in flags if each.formerly}
     parts = [argument.partition("=") for argument in arguments]
     return ["".join((former.get(name.replace("_", "-"), name), *rest)) for name, *rest in parts]
 
 
-def _completed(flag: Flag) -> str:
+def _complete(flag: Flag) -> str:
     """Flag, tab, the words that it takes; ``file`` where it takes the name of one."""
     if flag.is_positional:
         return ""

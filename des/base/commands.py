@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from des.base.command import EXIT_CODES, exit_code_of
-from des.base.flags import parse, parse_command, parse_given, quickened
+from des.base.flags import parse, parse_command, parse_given, with_quick_sizes
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -60,7 +60,7 @@ def command_given(
                 config_class, argv, prog=prog, description=about or "", epilog=epilog
             )
             is_quick = bool(quick) and getattr(config, "quick", False)
-            return run(quickened(config, given, quick) if is_quick else config, given)
+            return run(with_quick_sizes(config, given, quick) if is_quick else config, given)
 
         def main(argv: Sequence[str] | None = None) -> int:
             return exit_code_of(lambda: body(argv))

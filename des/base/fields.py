@@ -137,7 +137,7 @@ def from_text(text: str, kind: FieldKind) -> object:
     return _from_plain(plain, kind, got=text)
 
 
-def checked_fields(
+def check_fields(
     kinds: Mapping[str, FieldKind], values: Mapping[str, object], *, source: str
 ) -> dict[str, object]:
     """Check plain values by name; ``UsageError`` names the source, the field and what came."""

@@ -18,7 +18,7 @@ from des.base.document import DOCUMENT
 from des.base.fields import (
     Check,
     FieldKind,
-    checked_fields,
+    check_fields,
     fields_of,
     kinds_of,
     plain_fields,
@@ -137,8 +137,8 @@ def parse_given(
     values = given_flags(flags, argv, prog=prog, description=description, epilog=epilog)
     path = values.pop("config", None)
     if isinstance(path, Path):
-        given = _beside(path, config_class, _as_now(config_class, _read_mapping(path)))
-        values = checked_fields(kinds, given, source=str(path)) | values
+        given = _beside(path, config_class, _rename_former_keys(config_class, _read_mapping(path)))
+        values = check_fields(kinds, given, source=str(path)) | values
     config = _construct(config_class, values, source=prog)
     if isinstance(config, JsonFlag) and config.json:
         DOCUMENT.begin()
@@ -155,7 +155,8 @@ def from_dict(config_class: type[ConfigT], values: Mapping[str, object], *, sour
     UsageError
         If a key is unknown, a value has the wrong type or a required field is missing.
     """
-    checked = checked_fields(kinds_of(config_class), _as_now(config_class, values), source=source)
+    renamed = _rename_former_keys(config_class, values)
+    checked = check_fields(kinds_of(config_class), renamed, source=source)
     return _construct(config_class, checked, source=source)
 
 
@@ -168,7 +169,9 @@ def to_dict(config: "DataclassInstance") -> dict[str, object]:
     }
 
 
-def quickened(config: ConfigT, given: frozenset[str], quick: Mapping[str, object]) -> ConfigT:
+def with_quick_sizes(
+    config: ConfigT, given: frozenset[str], quick: Mapping[str, object]
+) -> ConfigT:
     """Return a configuration with the sizes of a quick run; what the user gave stays.
 
     Examples
@@ -177,7 +180,7 @@ def quickened(config: ConfigT, given: frozenset[str], quick: Mapping[str, object
     ... class Config:
     ...     steps: int = 10
     ...     worlds: int = 8
-    >>> quickened(Config(worlds=3), frozenset({"worlds"}), {"steps": 1, "worlds": 1})
+    >>> with_quick_sizes(Config(worlds=3), frozenset({"worlds"}), {"steps": 1, "worlds": 1})
     Config(steps=1, worlds=3)
     """
     sizes = {name: value for name, value in quick.items() if name not in given}
@@ -235,7 +238,7 @@ def _flag_of(field: "dataclasses.Field[object]", kind: FieldKind) -> Flag:
     )
 
 
-def _as_now(
+def _rename_former_keys(
     config_class: type["DataclassInstance"], values: Mapping[str, object]
 ) -> dict[str, object]:
     """Give fields their present names where a file has former ones."""

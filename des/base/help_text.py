@@ -18,22 +18,22 @@ def terminal_width() -> int:
     return max(shutil.get_terminal_size((80, 24)).columns, LEAST_WIDTH)
 
 
-def fitted_text(text: str, width: int) -> str:
+def fit_text(text: str, width: int) -> str:
     r"""Break lines that are too wide: commands by a backslash, tables below their second column.
 
     Examples
     --------
-    >>> print(fitted_text("  python -m a --flag one --other two", 24))
+    >>> print(fit_text("  python -m a --flag one --other two", 24))
       python -m a --flag \
           one --other two
-    >>> print(fitted_text("  a.csv   one row per world", 20))
+    >>> print(fit_text("  a.csv   one row per world", 20))
       a.csv   one row
               per world
     """
-    return "\n".join(_fitted_line(line, width) for line in text.split("\n"))
+    return "\n".join(_fit_line(line, width) for line in text.split("\n"))
 
 
-def _fitted_line(line: str, width: int) -> str:
+def _fit_line(line: str, width: int) -> str:
     if len(line) <= width:
         return line
     first = line[: len(line) - len(line.lstrip())]

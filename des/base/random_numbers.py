@@ -55,6 +55,6 @@ def uniform_pair(seed: int, first: int, second: int) -> tuple[float, float]:
 
 
 @kernel
-def derived_seed(seed: int, first: int, second: int) -> np.int64:
+def derive_seed(seed: int, first: int, second: int) -> np.int64:
     """Seed within [0, 2**63) for a part of what another seed stands for; never shares its draws."""
     return np.int64(philox(seed, 1, first, second, 0, 0)[0] >> np.uint64(1))

@@ -6,7 +6,7 @@ from importlib import metadata
 DISTRIBUTION = "eastwest"
 
 
-def installed_version() -> str | None:
+def find_installed_version() -> str | None:
     """Version that the installation names; None if the source runs without one."""
     found = next(iter(metadata.distributions(name=DISTRIBUTION)), None)
     return found.version if found else None
@@ -14,5 +14,5 @@ def installed_version() -> str | None:
 
 def version_line() -> str:
     """Return the line of ``--version``."""
-    version = installed_version() or "not installed"
+    version = find_installed_version() or "not installed"
     return f"{DISTRIBUTION} {version}, Python {platform.python_version()}"

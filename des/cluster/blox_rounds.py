@@ -87,7 +87,7 @@ class _Rounds:
                 break
             number += 1
             now_s = number * round_s
-        return self._summed_up(now_s)
+        return self._sum_up(now_s)
 
     def _is_over(self) -> bool:
         """Whether nothing can change any more."""
@@ -175,7 +175,7 @@ class _Rounds:
         self._waiting[job.number] = job
         self._live.append(job)
 
-    def _ordered(self, now_s: float) -> list[BloxJob]:
+    def _order(self, now_s: float) -> list[BloxJob]:
         """Live jobs by class and key; starving ones go first, for ever."""
         key = self._policy.ordering.key
         for job in self._live:
@@ -194,7 +194,7 @@ class _Rounds:
         """Place waiting jobs in order; take and give GPUs, but change no job yet."""
         if not self._waiting:
             return Decision((), ())
-        ordered, free = self._ordered(now_s), self._free
+        ordered, free = self._order(now_s), self._free
         suspended: dict[int, LiveJob] = {}
         launched: list[tuple[LiveJob, Allocation]] = []
         last = len(ordered) - 1
@@ -236,7 +236,7 @@ class _Rounds:
                 job.first_gpus = self._free.numbers(allocation)
             self._running[job.number] = self._waiting.pop(job.number)
 
-    def _summed_up(self, now_s: float) -> History:
+    def _sum_up(self, now_s: float) -> History:
         if self._next is None and self._world.tracked_ids is not None and self._num_to_come > 0:
             first, last = self._world.tracked_ids
             raise ValueError(

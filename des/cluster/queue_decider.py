@@ -110,7 +110,7 @@ class QueueDecider:
         if found is None:
             return False
         gone = [each for each in victims if each not in stay]
-        moved = self._moved(job, found, gone) if moves else []
+        moved = self._move(job, found, gone) if moves else []
         if moved is None:
             return False
         self._suspend(gone)
@@ -120,7 +120,7 @@ class QueueDecider:
             self._launched.append((victim, places))
         return True
 
-    def _moved(
+    def _move(
         self, job: LiveJob, found: Allocation, gone: Sequence[LiveJob]
     ) -> list[tuple[LiveJob, Allocation]] | None:
         """Other GPUs, taken already, for jobs that move; None, with all as before, if one stays."""

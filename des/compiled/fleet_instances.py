@@ -112,7 +112,7 @@ class ArrayInstance:
         q.run_end_s[i] = math.inf
         return i
 
-    def _listed(self, first: int, num: int) -> list[int]:
+    def _list(self, first: int, num: int) -> list[int]:
         found, one = [], first
         for _ in range(num):
             found.append(int(one))
@@ -120,13 +120,13 @@ class ArrayInstance:
         return found
 
     def _waiting(self) -> list[int]:
-        return self._listed(self.arrays.first_waiting[self.place], self.num_waiting)
+        return self._list(self.arrays.first_waiting[self.place], self.num_waiting)
 
     def _held(self) -> list[int]:
         """Requests that are written, then those that are read."""
         q, i = self.arrays, self.place
         writing = [int(one) for one in q.writing[i, : q.num_writing[i]]]
-        return writing + self._listed(q.first_reading[i], q.num_reading[i])
+        return writing + self._list(q.first_reading[i], q.num_reading[i])
 
     def tokens_present(self) -> tuple[int, int]:
         """Tokens that all requests here hold or will read, and the least that one has written."""

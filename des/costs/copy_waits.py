@@ -31,7 +31,7 @@ from typing import NamedTuple
 from des.costs.layer_products import Spread, layer_work
 from des.costs.layer_times import layer_seconds, product_s, speed_of
 from des.costs.layer_work import spread_of
-from des.costs.message_times import corrected_inside
+from des.costs.message_times import correct_inside
 from des.costs.node_collectives import group_all_to_all_s, group_shift_s
 from des.costs.node_groups import block_group, expert_group
 from des.job.layer_sizes import LayerSizes, own_layer_sizes
@@ -106,7 +106,7 @@ def copy_waits_s(
     precision: Precision = "bf16",
 ) -> dict[Pass, float]:
     """Time by which passes of a stage last longer as copies share sequences or experts. [s]"""
-    inside = corrected_inside(domain, corrections)
+    inside = correct_inside(domain, corrections)
     every = _waits_of_layers(shape, inside, parallelism, rate_flops_per_s, precision)
     forward, inputs, weights = (
         sum(each) for each in zip(*every[stage.first_layer :][: stage.num_layers], strict=True)

@@ -79,7 +79,7 @@ def all_reduce_time(
         if name != "hierarchical" or _is_even(group)
     }
     return _result(
-        group, "all_reduce", payload_bytes, _chosen(group, payload_bytes, choice, times_s), times_s
+        group, "all_reduce", payload_bytes, _choose(group, payload_bytes, choice, times_s), times_s
     )
 
 
@@ -140,7 +140,7 @@ def _result(
     )
 
 
-def _chosen(
+def _choose(
     group: DeviceGroup, payload_bytes: float, choice: Choice, times_s: Mapping[str, float]
 ) -> tuple[str, str]:
     """Algorithm of a choice, and the reason for it."""

@@ -93,7 +93,7 @@ def assign(
             pipeline_of(topology, workload, own, corrections, share, compression=compression)
             for own, share in zip(replicas, shares, strict=True)
         )
-        found = _numbered([schedule_orders(plan.schedule, one) for one in pipelines], sizes)
+        found = _number([schedule_orders(plan.schedule, one) for one in pipelines], sizes)
     return Assignment(
         stages=stages,
         shares=shares,
@@ -108,7 +108,7 @@ def _known_orders(
     name: str, devices: tuple[tuple[int, ...], ...], shares: tuple[int, ...]
 ) -> Orders:
     pairs = zip(devices, shares, strict=True)
-    return _numbered([device_orders(name, *each) for each in pairs], list(map(len, devices)))
+    return _number([device_orders(name, *each) for each in pairs], list(map(len, devices)))
 
 
 @lru_cache(maxsize=1024)
@@ -116,18 +116,18 @@ def _known_peaks(name: str, devices: tuple[tuple[int, ...], ...], shares: tuple[
     return peaks_held(_known_orders(name, devices, shares))
 
 
-def _numbered(replicas: Sequence[Orders], replica_sizes: Sequence[int]) -> Orders:
+def _number(replicas: Sequence[Orders], replica_sizes: Sequence[int]) -> Orders:
     """Orders of replicas, each numbered from 0, with stages numbered one after another."""
     first, *others = replicas
     orders = list(first)
     first_stage = replica_sizes[0]
     for own, num_stages in zip(others, replica_sizes[1:], strict=True):
-        orders += (_moved(order, first_stage) for order in own)
+        orders += (_move(order, first_stage) for order in own)
         first_stage += num_stages
     return tuple(orders)
 
 
-def _moved(order: Order, first_stage: int) -> Order:
+def _move(order: Order, first_stage: int) -> Order:
     return tuple(
         Operation(kind, microbatch, first_stage + stage) for kind, microbatch, stage in order
     )

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from des.costs.bound_stages import BoundStage
 from des.costs.copy_collectives import held_parameters, over_copies_s
-from des.costs.message_times import corrected_inside
+from des.costs.message_times import correct_inside
 from des.costs.node_collectives import RankGroup, group_all_reduce_s, group_reduce_scatter_s
 from des.job.transformer import WEIGHT_BYTES
 from des.job.workload import Workload
@@ -59,7 +59,7 @@ def half_sum_s(
     parallelism = stage.parallelism
     if parallelism is None or parallelism.shards("parameters"):
         return None
-    inside = corrected_inside(stage.domain, corrections)
+    inside = correct_inside(stage.domain, corrections)
     needs_parts = bucket.between_domains or parallelism.shards("optimiser")
     held = held_parameters(workload, bucket.first_layer, bucket.num_layers, parallelism)
     return over_copies_s(

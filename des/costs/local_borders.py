@@ -2,7 +2,7 @@
 
 from des.base.node_arithmetic import message_to_node_s
 from des.costs.bound_stages import BoundStage
-from des.costs.message_times import corrected_inside
+from des.costs.message_times import correct_inside
 from des.costs.node_collectives import group_all_gather_s
 from des.costs.node_groups import outer_wire, tensor_group
 from des.job.workload import Workload
@@ -31,7 +31,7 @@ def local_message_s(
     The parts are the scatter/gather optimisation of D. Narayanan et al., "Efficient large-scale
     language model training on GPU clusters using Megatron-LM", SC 2021, section 4.1.
     """
-    inside = corrected_inside(domain, corrections)
+    inside = correct_inside(domain, corrections)
     share_bytes = workload.message_bytes / parallelism.copies
     wire = outer_wire(inside, parallelism, device, distance=distance)
     if wire is None:
@@ -63,7 +63,7 @@ def border_inside(
     )
 
 
-def summed_part_inside(
+def sum_part_inside(
     part_bytes: float, here: BoundStage, there: BoundStage, corrections: Corrections
 ) -> Border:
     """Border over which two devices of a domain sum up gradients of pipelines that share it.
@@ -74,7 +74,7 @@ def summed_part_inside(
     if distance == 0:
         return Border()
     assert here.parallelism is not None  # a domain without one is one device
-    inside = corrected_inside(here.domain, corrections)
+    inside = correct_inside(here.domain, corrections)
     device = min(here.stage.device, there.stage.device)
     wire = outer_wire(inside, here.parallelism, device, distance=distance) or (
         inside.intra_bandwidth_bytes_per_s,

@@ -136,7 +136,7 @@ def corrected(link: Link, corrections: Corrections) -> Link:
     )
 
 
-def corrected_inside(domain: Domain, corrections: Corrections) -> Domain:
+def correct_inside(domain: Domain, corrections: Corrections) -> Domain:
     """Return the domain with calibrated figures of the links between its GPUs and nodes."""
     if corrections.intra_bandwidth_factor == corrections.intra_latency_factor == 1.0:
         return domain

@@ -88,7 +88,7 @@ def block_group(
 ) -> RankGroup:
     """GPUs of ``count`` copies in a row, one of each, as all such groups of a device have them.
 
-    The blocks of ``tensor x count`` GPUs fill nodes without a rest, or whole ones. All GPUs of a
+    The blocks of ``tensor x count`` GPUs fill nodes without remainder, or whole ones. All GPUs of a
     group in a node send out at a time, to all others, or ``num_senders`` of them, in a ring.
     """
     nodes = domain.nodes

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from des.costs.copy_collectives import Collective, held_parameters, over_copies_s
-from des.costs.message_times import corrected_inside
+from des.costs.message_times import correct_inside
 from des.costs.node_collectives import group_all_gather_s, group_reduce_scatter_s
 from des.job.transformer import WEIGHT_BYTES
 from des.job.workload import Workload
@@ -73,7 +73,7 @@ def sharded_waits_s(
     work_s
         Time of each pass over all layers of the model before each one, which hides messages.
     """
-    where = (corrected_inside(domain, corrections), parallelism)
+    where = (correct_inside(domain, corrections), parallelism)
     layers = range(stage.first_layer, stage.first_layer + stage.num_layers)
     parts = [held_parameters(workload, layer, 1, parallelism) for layer in layers]
 

@@ -9,7 +9,7 @@ from des.costs.copy_waits import copy_waits_s
 from des.costs.layer_work import WorkBefore, work_before
 from des.costs.local_borders import border_inside
 from des.costs.memory import activation_room_bytes, kept_bytes
-from des.costs.message_times import corrected, corrected_inside, hop_goodput_bytes_per_s
+from des.costs.message_times import correct_inside, corrected, hop_goodput_bytes_per_s
 from des.costs.node_collectives import group_all_reduce_s, group_ring_all_reduce_s
 from des.costs.node_groups import tensor_group
 from des.costs.sharded_passes import sharded_waits_s
@@ -53,7 +53,7 @@ def tensor_parallel_s(
     sends on, which has the size of the output of any layer. An all-gather and a reduce-scatter
     take the ring, as NCCL has no tree for them.
     """
-    group = tensor_group(corrected_inside(domain, corrections), parallelism)
+    group = tensor_group(correct_inside(domain, corrections), parallelism)
     summed_s = group_ring_all_reduce_s if parallelism.sequence_parallel else group_all_reduce_s
     return TENSOR_ALL_REDUCES_PER_PASS * summed_s(
         workload.message_bytes / parallelism.copies, group

@@ -54,7 +54,7 @@ def optimal_cpus(
     if not 1 <= wanted <= most:
         raise ValueError(
             f"{server.name}: count must be from 1 to {most}, the CPUs known that are not taken "
-            f"({near} next to {_named(gpus)}), got {wanted}"
+            f"({near} next to {_name(gpus)}), got {wanted}"
         )
     chosen: list[int] = []
     for pools in (own, *others):
@@ -109,7 +109,7 @@ def memory_nodes(
         raise ValueError(
             f"{server.name}: memory must be at most {fits / _GIB:.1f} GiB, free on NUMA nodes "
             f"{format_spans(spans_of(chosen))} together "
-            f"({sum(free[node] for node in own) / _GIB:.1f} GiB next to {_named(gpus)}), "
+            f"({sum(free[node] for node in own) / _GIB:.1f} GiB next to {_name(gpus)}), "
             f"got {needed_bytes / _GIB:.1f} GiB"
         )
     return tuple(sorted(chosen))
@@ -138,7 +138,7 @@ def _gpus_of(server: Server, numbers: Sequence[int]) -> list[Gpu]:
     return [of_number[number] for number in numbers]
 
 
-def _named(gpus: Iterable[int]) -> str:
+def _name(gpus: Iterable[int]) -> str:
     return f"GPUs {format_spans(spans_of(gpus))}"
 
 

@@ -38,7 +38,7 @@ class Product:
         """Draw a course of each law, with seeds that follow from the one given."""
         return _ProductPath(
             [
-                law.path(links, int(random_numbers.derived_seed(seed, index, 0)))
+                law.path(links, int(random_numbers.derive_seed(seed, index, 0)))
                 for index, law in enumerate(self.laws)
             ]
         )

@@ -14,7 +14,7 @@ import simpy
 from des.clock import MEMBER, WORKER, Clock, Message, Moment
 from des.engine.devices import Queue, local_way
 from des.engine.media import Media
-from des.engine.network import Carrier, Network, Parcel, Send, rendezvous_way
+from des.engine.network import Network, NetworkModel, Parcel, Send, rendezvous_way
 from des.engine.result import IterationResult, Span, Transfer
 from des.engine.wire import Window
 from des.plan.corrections import Corrections
@@ -77,7 +77,7 @@ class Iteration:
     """
 
     def __init__(
-        self, clock: Clock, network: Carrier, program: Program, *, first_number: int = 0
+        self, clock: Clock, network: NetworkModel, program: Program, *, first_number: int = 0
     ) -> None:
         self._clock, self._network, self._program = clock, network, program
         self._first_number = first_number

@@ -44,7 +44,7 @@ class Parcel(NamedTuple):
     sender: int
 
 
-class Carrier(Protocol):
+class NetworkModel(Protocol):
     """Network as a job uses it: it carries the job's messages, on a clock that both are given.
 
     Whatever has these three methods can stand in for `Network`, such as a simulation of packets.

@@ -43,7 +43,7 @@ def require_formats(owner: str, formats: Sequence[str]) -> None:
             )
 
 
-def chosen_formats(owner: str, formats: Sequence[str]) -> tuple[str, ...]:
+def choose_formats(owner: str, formats: Sequence[str]) -> tuple[str, ...]:
     """Return the formats of a flag, checked; ``none`` alone asks for no files."""
     chosen = () if tuple(formats) == ("none",) else tuple(formats)
     require_formats(owner, chosen)

@@ -53,7 +53,7 @@ def _log_locator(decades: float) -> ticker.Locator:
 
 def turn_names(axes: Axes, axis: Axis, renderer: RendererAgg) -> bool:
     """Turn names below a panel that would run into each other; return whether they would."""
-    labels = shown_labels(axes.xaxis) if axis.ticks else []
+    labels = show_labels(axes.xaxis) if axis.ticks else []
     is_turned = _least_step(labels, renderer) > 1
     for label in labels if is_turned else []:
         label.set_rotation(90)
@@ -63,13 +63,13 @@ def turn_names(axes: Axes, axis: Axis, renderer: RendererAgg) -> bool:
 def thin_labels(axes: Axes, renderer: RendererAgg) -> None:
     """Leave out labels between others where they run into each other, the same number each time."""
     for own in (axes.xaxis, axes.yaxis):
-        labels = shown_labels(own)
+        labels = show_labels(own)
         step = _least_step(labels, renderer)
         for place, label in enumerate(labels):
             label.set_visible(place % step == 0)
 
 
-def shown_labels(own: PaperAxis) -> list[Text]:
+def show_labels(own: PaperAxis) -> list[Text]:
     """Labels of the ticks between the ends of an axis, as far as they are shown."""
     low, high = sorted(own.get_view_interval())
     room = 1e-9 * (high - low)

@@ -13,7 +13,7 @@ from des.figures.marks import Arrow, GuideLine, Mark, Stripe
 from des.figures.palette import BLUE, FAINT, GREY, INK
 from des.figures.panels import Axis, Panel
 from des.figures.spans import MOST_DECADES_OF_DIGITS, Span, axis_spans
-from des.figures.web_traces import arrow_traces, escaped_label, numbers, plotly_traces_of
+from des.figures.web_traces import arrow_traces, escape_label, numbers, plotly_traces_of
 
 Spec = dict[str, Any]
 
@@ -43,16 +43,16 @@ def web_spec(figure: Figure) -> Spec:
 def _panel_traces(panel: Panel) -> list[Spec]:
     arrows = arrow_traces(mark for mark in panel.marks if isinstance(mark, Arrow))
     traces = (trace for mark in panel.marks for trace in plotly_traces_of(mark, panel))
-    return merged_traces([*arrows, *traces])
+    return merge_traces([*arrows, *traces])
 
 
-def merged_traces(traces: Iterable[Spec]) -> list[Spec]:
+def merge_traces(traces: Iterable[Spec]) -> list[Spec]:
     """Return traces; neighbouring points or texts of one style are merged, to draw faster.
 
     Examples
     --------
     >>> one = {"mode": "text", "x": [1.0], "y": [2.0], "text": ["a"]}
-    >>> merged_traces([one, one | {"x": [3.0], "text": ["b"]}])
+    >>> merge_traces([one, one | {"x": [3.0], "text": ["b"]}])
     [{'mode': 'text', 'x': [1.0, 3.0], 'y': [2.0, 2.0], 'text': ['a', 'b']}]
     """
     found: list[Spec] = []
@@ -146,7 +146,7 @@ def _add_panel(
     if panel.title:
         layout["annotations"].append(
             {
-                "text": escaped_label(panel.title),
+                "text": escape_label(panel.title),
                 "x": domain[0][0],
                 "y": domain[1][1],
                 "xref": "paper",
@@ -164,7 +164,7 @@ def _add_panel(
 def _axis(axis: Axis, span: Span, domain: Sequence[float]) -> Spec:
     found: Spec = {
         "domain": [round(one, 5) for one in domain],
-        "title": {"text": escaped_label(axis.label), "font": {"size": 12}, "standoff": 6},
+        "title": {"text": escape_label(axis.label), "font": {"size": 12}, "standoff": 6},
         "gridcolor": FAINT,
         "zeroline": False,
         "automargin": True,
@@ -182,7 +182,7 @@ def _axis(axis: Axis, span: Span, domain: Sequence[float]) -> Spec:
         found |= {
             "tickmode": "array",
             "tickvals": [at for at, _ in axis.ticks],
-            "ticktext": [escaped_label(text) for _, text in axis.ticks],
+            "ticktext": [escape_label(text) for _, text in axis.ticks],
             "tickfont": {"size": 11},
         }
     ends = [math.log10(one) for one in span] if axis.scale == "log" else list(span)

@@ -44,7 +44,7 @@ def _(mark: Line, panel: Panel) -> list[Trace]:
     trace = {
         "type": "scatter",
         "mode": "lines" if mark.symbol is None else "lines+markers",
-        "name": escaped_label(mark.label),
+        "name": escape_label(mark.label),
         "x": numbers(mark.x),
         "y": numbers(mark.y),
         "line": line,
@@ -59,16 +59,16 @@ def _(mark: Line, panel: Panel) -> list[Trace]:
 
 @plotly_traces_of.register
 def _(mark: Area, panel: Panel) -> list[Trace]:
-    return [_between(mark) | {"name": escaped_label(mark.label)}]
+    return [_between(mark) | {"name": escape_label(mark.label)}]
 
 
 def _between(mark: Line | Area) -> Trace:
     """A closed path around an area, there along its top and back along its bottom."""
     there, back = (_path(mark.x, y, is_step=mark.is_step) for y in (mark.high, mark.low))
-    return _filled((*there, *back[::-1]), mark.colour, {"width": 0})
+    return _fill((*there, *back[::-1]), mark.colour, {"width": 0})
 
 
-def _filled(places: Sequence[tuple[float | None, float | None]], colour: str, line: Trace) -> Trace:
+def _fill(places: Sequence[tuple[float | None, float | None]], colour: str, line: Trace) -> Trace:
     """Closed paths around fields of a colour, one after each place of None."""
     return {
         "type": "scatter",
@@ -99,7 +99,7 @@ def _(mark: Points, panel: Panel) -> list[Trace]:
     trace: Trace = {
         "type": "scatter",
         "mode": "markers",
-        "name": escaped_label(mark.label),
+        "name": escape_label(mark.label),
         "x": numbers(mark.x),
         "y": numbers(mark.y),
         "marker": marker,
@@ -115,7 +115,7 @@ def _(mark: Points, panel: Panel) -> list[Trace]:
 
 @plotly_traces_of.register
 def _(mark: Boxes, panel: Panel) -> list[Trace]:
-    name = escaped_label(mark.label)
+    name = escape_label(mark.label)
     if len(mark.starts) > MOST_BARS:
         return [_boxes_as_path(mark) | {"name": name}]
     trace: Trace = {
@@ -140,7 +140,7 @@ def _boxes_as_path(mark: Boxes) -> Trace:
     for start, end, row in zip(mark.starts, mark.ends, mark.rows, strict=True):
         low, high = row - mark.height / 2, row + mark.height / 2
         places += [(start, low), (end, low), (end, high), (start, high), (start, low), (None, None)]
-    return _filled(places, mark.colour, {"width": 0.7, "color": mark.colour})
+    return _fill(places, mark.colour, {"width": 0.7, "color": mark.colour})
 
 
 @plotly_traces_of.register
@@ -165,7 +165,7 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
         ]
         trace |= {"zmin": -0.5, "zmax": num - 0.5, "colorscale": steps, "showscale": False}
     else:
-        title = {"text": escaped_label(mark.label), "side": "right"}
+        title = {"text": escape_label(mark.label), "side": "right"}
         trace |= {"zmin": 0.0, "zmax": max(known, default=1.0) or 1.0}
         trace |= {"colorscale": [list(stop) for stop in SCALE]}
         trace |= {"colorbar": {"title": title, "thickness": 12, "len": 0.9}}
@@ -180,7 +180,7 @@ def _(mark: Cells, panel: Panel) -> list[Trace]:
 def _legend_entry(name: str, colour: str) -> Trace:
     marker = {"symbol": "square", "size": 10, "color": colour}
     at: Trace = {"type": "scatter", "mode": "markers", "x": [None], "y": [None], "marker": marker}
-    return at | {"name": escaped_label(name)}
+    return at | {"name": escape_label(name)}
 
 
 @plotly_traces_of.register
@@ -243,7 +243,7 @@ def _alike_arrows(colour: str, width: float, arrows: Sequence[Arrow]) -> Trace:
 def _(mark: GuideLine, panel: Panel) -> list[Trace]:
     """An empty line for the legend; the rule itself is a shape of the layout."""
     line = {"color": mark.colour, "dash": mark.dash, "width": 1.4}
-    name = escaped_label(mark.label)
+    name = escape_label(mark.label)
     return [
         {"type": "scatter", "mode": "lines", "x": [None], "y": [None], "line": line, "name": name}
     ]
@@ -270,15 +270,15 @@ def numbers(values: Iterable[float | None]) -> list[float | None]:
 
 def texts(values: Iterable[str]) -> list[str]:
     """Return texts for plotly, which reads some tags of HTML; lines stay apart."""
-    return [escaped_label(one) for one in values]
+    return [escape_label(one) for one in values]
 
 
-def escaped_label(text: str) -> str:
+def escape_label(text: str) -> str:
     """Return a text as plotly shows it letter by letter.
 
     Examples
     --------
-    >>> escaped_label("a<b>")
+    >>> escape_label("a<b>")
     'a&lt;b&gt;'
     """
     return escape(text, quote=False).replace("\n", "<br>")

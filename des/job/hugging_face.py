@@ -127,7 +127,7 @@ def from_config(content: object, name: str) -> Architecture:
         inner = part.get("model_type", TEXT_KINDS.get(str(model_type), model_type))
         is_known = isinstance(inner, str) and inner in KINDS
         defaults = dict(zip(SHAPE_KEYS, KINDS[inner].shape, strict=True)) if is_known else {}
-        return from_config(defaults | _renamed(part) | outer | {"model_type": inner}, name)
+        return from_config(defaults | _rename(part) | outer | {"model_type": inner}, name)
     kind = TEXT_KINDS.get(str(model_type), model_type)
     if isinstance(kind, str) and kind in KINDS:
         return architecture_of(KINDS[kind], content, name, kind)
@@ -152,7 +152,7 @@ def from_config(content: object, name: str) -> Architecture:
         raise ValueError(f"{refusal}; {error}") from error
 
 
-def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
+def _rename(content: Mapping[str, Any]) -> dict[str, Any]:
     return {_SAME.get(key, key): value for key, value in content.items()}
 
 
@@ -166,7 +166,7 @@ def architecture_of(
     ValueError
         As `from_config`.
     """
-    given = _renamed(content)
+    given = _rename(content)
     read = {key: given.get(key, default) for key, default in kind.defaults.items()}
     shape = {key: given[key] for key in SHAPE_KEYS if key in given}
     values = read | shape | {"layer_types": given.get("layer_types")}

@@ -107,7 +107,7 @@ class Learners:
                 f"{len(self.step_s)} and {len(self.tokens)}, and a quorum of {self.mode.quorum}"
             )
 
-    def merged_tokens(self, steps: Sequence[OuterStep]) -> int:
+    def merge_tokens(self, steps: Sequence[OuterStep]) -> int:
         """Tokens of all reports that were merged, in each of which they are a learner's weight."""
         pairs = (pair for one in steps for pair in zip(self.tokens, one.members, strict=True))
         return self.mode.steps_between * sum(own for own, is_in in pairs if is_in)

@@ -10,7 +10,7 @@ from des.program.program import Channel, MessageFlow, OperationList, Program
 from des.world.topology import Topology
 
 
-def shared_lists(operations: Iterable[Sequence[tuple[int, int, int]]]) -> list[OperationList]:
+def share_lists(operations: Iterable[Sequence[tuple[int, int, int]]]) -> list[OperationList]:
     """Make lists of operations; those that are alike are one."""
     arrays = [np.array(each, np.int32).reshape(-1, 3) for each in operations]
     found: dict[bytes, OperationList] = {}

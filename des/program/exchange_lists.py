@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from des.plan.exchange_steps import exchange_steps
 from des.program.actions import REDUCE, SEND, WAIT
-from des.program.draft import shared_lists
+from des.program.draft import share_lists
 from des.program.program import OperationList
 
 
@@ -21,7 +21,7 @@ class ExchangeScript(NamedTuple):
     ports: tuple[tuple[int, ...], ...]
 
 
-INSIDE = ExchangeScript((), tuple(shared_lists([()])), ((),))
+INSIDE = ExchangeScript((), tuple(share_lists([()])), ((),))
 """Exchange that stays in one device."""
 
 
@@ -46,11 +46,11 @@ def exchange_script(tree: tuple[int, ...], num_members: int, *, is_half: bool) -
             found.append((SEND if step.is_sent else WAIT, port, item))
         lists.append(found)
         ports.append(tuple(numbers))
-    return ExchangeScript(tuple(flows), tuple(shared_lists(lists)), tuple(ports))
+    return ExchangeScript(tuple(flows), tuple(share_lists(lists)), tuple(ports))
 
 
 @lru_cache(maxsize=1024)
 def with_reduces(operations: OperationList, num_before: int, num_after: int) -> OperationList:
     """Put halves of an all-reduce inside the device before the steps of a member, and behind."""
     before, after = ([(REDUCE, 0, 0)] * count for count in (num_before, num_after))
-    return shared_lists([[*before, *map(tuple, operations.rows.tolist()), *after]])[0]
+    return share_lists([[*before, *map(tuple, operations.rows.tolist()), *after]])[0]

@@ -9,7 +9,7 @@ from typing import Any
 from des.costs.bound_stages import BoundStage, by_device
 from des.costs.feasibility import assign
 from des.costs.inner_sums import half_sum_s, halves_after, halves_before, left_fraction
-from des.costs.local_borders import border_inside, summed_part_inside
+from des.costs.local_borders import border_inside, sum_part_inside
 from des.costs.memory import gpu_memory, kept_bytes, memory_of_peaks
 from des.costs.stage_times import stage_times_s
 from des.costs.update_times import update_s
@@ -219,7 +219,7 @@ class _Lowering:
     def _add_exchange(self, number: int, bucket: Bucket, script: ExchangeScript) -> None:
         """Add the messages of an exchange, each of a part of the bucket."""
         part_bytes = bucket.num_bytes / num_parts(self._exchange.tree, len(bucket.stages))
-        border_of = partial(summed_part_inside, part_bytes, corrections=self._corrections)
+        border_of = partial(sum_part_inside, part_bytes, corrections=self._corrections)
         for sender, receiver, count in script.flows:
             ends = bucket.stages[sender], bucket.stages[receiver]
             self.draft.flows.append(self._flow(ends, count, part_bytes, border_of, "G", number, 0))

@@ -11,7 +11,7 @@ from des.job.workload import Workload
 from des.plan.corrections import NO_CORRECTIONS, Corrections
 from des.plan.plan import Plan
 from des.program.actions import NONE, SEND, WAIT_SENT
-from des.program.draft import ProgramDraft, shared_lists
+from des.program.draft import ProgramDraft, share_lists
 from des.program.program import MessageFlow, Program, Worker
 from des.world.topology import Topology, UnreachableError
 
@@ -206,7 +206,7 @@ def lower_moves(topology: Topology, moves: Sequence[LayerMove]) -> Program:
         flow = MessageFlow(channel, 1, source, num_bytes, stage=source, kind="M", label=layer)
         draft.flows.append(flow)
     ports = range(len(moves))
-    (operations,) = shared_lists([[(one, port, 0) for one in (SEND, WAIT_SENT) for port in ports]])
+    (operations,) = share_lists([[(one, port, 0) for one in (SEND, WAIT_SENT) for port in ports]])
     worker = Worker(draft.list_number(operations), NONE, (), tuple(ports))
     return draft.program(workers=(worker,), num_devices=topology.num_domains)
 

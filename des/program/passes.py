@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from des.program.actions import COMPUTE, NONE, POST, SEND, WAIT, WAIT_SENT
-from des.program.draft import shared_lists
+from des.program.draft import share_lists
 from des.program.program import OperationList, Program
 from des.schedules import DeadlockError
 
@@ -160,7 +160,7 @@ def receivers(program: Program) -> dict[int, tuple[int, int]]:
 
 def with_lists(program: Program, lists: Sequence[Sequence[Row]]) -> Program:
     """Return the program with other lists of its workers; members of exchanges keep theirs."""
-    made = shared_lists(lists)
+    made = share_lists(lists)
     kept = [program.operations[member.worker.operations] for member in program.members]
     number_of = {each: number for number, each in enumerate(dict.fromkeys([*made, *kept]))}
     return replace(

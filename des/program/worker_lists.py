@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from des.program.actions import COMPUTE, NONE, PASSES, SEND, WAIT
-from des.program.draft import shared_lists
+from des.program.draft import share_lists
 from des.program.program import OperationList, Worker
 from des.schedules import Order, Orders
 
@@ -26,7 +26,7 @@ def worker_lists(
     inner_borders = set(range(1, ends[-1])) - set(ends)  # by the stage behind each
     stages = [tuple(dict.fromkeys(operation.stage for operation in order)) for order in orders]
     flows = [tuple(flow for one in own for flow in _flows_of(one, inner_borders)) for own in stages]
-    lists = shared_lists(map(_operations, orders, stages, flows))
+    lists = share_lists(map(_operations, orders, stages, flows))
     number_of = {each: number for number, each in enumerate(dict.fromkeys(lists))}
     devices = [device_of_stage[own[0]] if own else NONE for own in stages]
     workers = map(Worker, map(number_of.__getitem__, lists), devices, stages, flows)

@@ -82,7 +82,7 @@ def with_memory(pipeline: Pipeline, factor: float | None) -> Pipeline:
     return replace(pipeline, memory_bytes=room)
 
 
-def _interleaved(
+def _interleave(
     device_of_stage: Sequence[int], num_microbatches: int, factor: float | None
 ) -> Orders:
     num_devices = len(set(device_of_stage))
@@ -121,7 +121,7 @@ _OWN: dict[str, Schedule] = {
     ),
     "interleaved_1f1b": Schedule(
         "1f1b over several stages a device",
-        of_devices=_interleaved,
+        of_devices=_interleave,
         factor="times as many microbatches in a group as devices",
         limits_memory=False,
     ),

@@ -52,7 +52,7 @@ class BatchTimes:
                 f"{self.per_square_request_s!r}"
             )
 
-    def mixed_s(
+    def mix_s(
         self, prompt_tokens: int, prompt_products: float, num_decoding: int, context: int
     ) -> float:
         """Time of one iteration with prompts. [s]

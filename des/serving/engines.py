@@ -25,14 +25,14 @@ _SHAPES = "shapes:"
 
 
 @cache
-def _fitted() -> Mapping[str, Mapping[str, object]]:
+def _fit() -> Mapping[str, Mapping[str, object]]:
     text = (files("des.serving") / "data" / "engines.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Mapping[str, object]], parse_json(text))
 
 
 def engine_names() -> tuple[str, ...]:
     """Names of the engines."""
-    return tuple(_fitted())
+    return tuple(_fit())
 
 
 def engine_named(
@@ -50,11 +50,11 @@ def engine_named(
     settings |= {"max_batch_size": max_batch_size, "chunk_tokens": chunk_tokens}
     if name.startswith(_SHAPES):
         return _from_shapes(name, settings)
-    if name not in _fitted():
+    if name not in _fit():
         raise ValueError(
             f"engine: must be a known name, got {name!r}; {nearest(name, engine_names())}"
         )
-    row = _fitted()[name]
+    row = _fit()[name]
     times, capacity, num_gpus = row["times"], row["kv_capacity_tokens"], row["num_gpus"]
     assert isinstance(times, dict)
     assert isinstance(capacity, int)

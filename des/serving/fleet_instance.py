@@ -120,7 +120,7 @@ class FleetInstance(Batch):
             self._run_num = 1
             self._pieces = chunk_pieces(self.reading, self.engine.chunk_tokens - num_writing)
             tokens, products = sum(self._pieces), piece_products(self.reading, self._pieces)
-            time_s = self.engine.times.mixed_s(tokens, products, num_writing, self.context)
+            time_s = self.engine.times.mix_s(tokens, products, num_writing, self.context)
         elif num_writing:
             self._pieces = []
             left = min(one.request.output_tokens - one.written for one in self.writing)

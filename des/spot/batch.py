@@ -44,7 +44,7 @@ class SpotBatch:
         if len(shapes) != 1:
             raise ValueError(f"spot batch: worlds must have equal offers x sites, got {shapes}")
         self.worlds = tuple(worlds)
-        self._tables = _stacked(worlds)
+        self._tables = _stack(worlds)
         num_jobs, num_sites = len(world_of), worlds[0].offers.num_sites
         places = np.zeros((num_jobs, 9), np.int64)
         places[:, WORLD], places[:, SEED] = world_of, seeds
@@ -152,7 +152,7 @@ def run_spot_batch(
     return batch.histories()
 
 
-def _stacked(worlds: Sequence[SpotWorld]) -> SpotTables:
+def _stack(worlds: Sequence[SpotWorld]) -> SpotTables:
     longest = max(world.course.num_ticks for world in worlds)
     up = np.zeros((len(worlds), longest, worlds[0].offers.num_sites), np.bool_)
     for row, world in enumerate(worlds):

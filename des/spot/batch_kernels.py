@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from des.base.jit import inner_kernel, lean_kernel
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.spot.engine import FAILURES
 
 
@@ -133,7 +133,7 @@ def _work(tables: SpotTables, jobs: SpotJobs, job: int) -> None:
     sums[SAVED] += written_s * rates[TOKENS]
     sums[UNSAVED] = since_s - written_s
     chance = rates[FAILS] * work_s
-    if derived_seed(places[SEED], FAILURES, places[TICK]) < chance * 2.0**63:
+    if derive_seed(places[SEED], FAILURES, places[TICK]) < chance * 2.0**63:
         places[FAILED] += 1
         sums[LOST] += sums[UNSAVED]
         sums[UNSAVED] = 0.0

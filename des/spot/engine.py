@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from des.base.checks import require_seed
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.spot.offers import Table
 from des.spot.world import NOTHING, SpotHistory, SpotPolicy, SpotView, SpotWorld, decays_of
 
@@ -105,7 +105,7 @@ class _Job:
         self._saved_tokens += written_s * self._tokens_per_s
         self._unsaved_s = since_s - written_s
         chance = float(self._offers.failures_per_s[self.held]) * work_s
-        if derived_seed(self._seed, FAILURES, tick) < chance * 2.0**63:
+        if derive_seed(self._seed, FAILURES, tick) < chance * 2.0**63:
             self._num_failures += 1
             self._lose()
             self._debt_s = float(self._offers.move_s[self.held, self.held])

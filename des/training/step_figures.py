@@ -130,7 +130,7 @@ class StepSimulator:
         figures = known.get(key)
         if figures is not None and self._hold(now_s, figures.duration_s):
             return figures
-        with told_when(now_s):
+        with add_time_to_error(now_s):
             figures = run(self.world.later(now_s))
         if self._hold(now_s, figures.duration_s):
             known[key] = figures
@@ -159,7 +159,7 @@ class StepSimulator:
 
 
 @contextmanager
-def told_when(now_s: float) -> Generator[None, None, None]:
+def add_time_to_error(now_s: float) -> Generator[None, None, None]:
     """Add the time of the run to the error about a link that is down for ever."""
     try:
         yield

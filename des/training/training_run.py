@@ -26,7 +26,7 @@ from des.program.moves import moved_bytes
 from des.simulation.migration import migration_s
 from des.training.background import Background
 from des.training.foresight import drawn_world
-from des.training.step_figures import StepFigures, StepSimulator, told_when
+from des.training.step_figures import StepFigures, StepSimulator, add_time_to_error
 from des.training.training_history import EpochRow, IterationRow, TrainingHistory
 from des.training.training_settings import EpochView, Planner, TrainingRun, observed
 from des.world.topology import Topology
@@ -187,7 +187,7 @@ class _Training:
         epoch.drain_s = now_s - epoch.start_s
         if self._run.pays_bytes:
             epoch.moved_bytes = sum(moved_bytes(self._workload, old, epoch.plan).values())
-        with told_when(now_s):
+        with add_time_to_error(now_s):
             epoch.migration_s = migration_s(
                 self._steps.world.later(now_s),
                 self._workload,

@@ -86,19 +86,19 @@ class _Tracks:
         used = {stage.domain for stage in self._result.stages}
         for domain, number in self._process_of.items():
             if domain in used:
-                yield from _named("process", {"pid": number, "tid": 0}, domain, number)
+                yield from _name("process", {"pid": number, "tid": 0}, domain, number)
         for index, stage in enumerate(self._result.stages):
             last = stage.first_layer + stage.num_layers - 1
             name = f"stage {index}, layers {stage.first_layer}-{last}"
-            yield from _named("thread", self.of_stage(index), name, index)
+            yield from _name("thread", self.of_stage(index), name, index)
         links = [(index, use) for index, use in enumerate(self._result.links) if use.num_messages]
         if links:
-            yield from _named("process", {"pid": self._wan, "tid": 0}, "WAN links", self._wan)
+            yield from _name("process", {"pid": self._wan, "tid": 0}, "WAN links", self._wan)
         for index, use in links:
-            yield from _named("thread", self.of_link(index), f"{use.source}→{use.target}", index)
+            yield from _name("thread", self.of_link(index), f"{use.source}→{use.target}", index)
 
 
-def _named(what: str, track: Event, name: str, position: int) -> Iterator[Event]:
+def _name(what: str, track: Event, name: str, position: int) -> Iterator[Event]:
     yield {"ph": "M", "name": f"{what}_name", **track, "args": {"name": name}}
     yield {"ph": "M", "name": f"{what}_sort_index", **track, "args": {"sort_index": position}}
 

@@ -52,7 +52,7 @@ def gantt_figure(result: IterationResult, *, title: str = "") -> Figure:
     num_rows = num_stages + (_GAP_ROWS + len(used) if used else 0)
     row = min(_ROW_INCHES[1], max(_ROW_INCHES[0], 6.0 / num_rows), _MOST_INCHES / num_rows)
     labels = [(float(at), _stage_label(result, at)) for at in range(num_stages)]
-    labels = _thinned(labels, row) + _thinned(
+    labels = _thin(labels, row) + _thin(
         [(at, _link_label(result, index)) for index, at in row_of_link.items()], row
     )
     panel = Panel(
@@ -165,6 +165,6 @@ def short_name(name: str) -> str:
     return name if len(name) <= 16 else f"{name[:15]}…"
 
 
-def _thinned(labels: list[tuple[float, str]], row_inches: float) -> list[tuple[float, str]]:
+def _thin(labels: list[tuple[float, str]], row_inches: float) -> list[tuple[float, str]]:
     """Leave out labels that would run into each other."""
     return labels[:: max(1, math.ceil(1.0 / (_MOST_LABELS_PER_INCH * row_inches)))]

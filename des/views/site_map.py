@@ -42,7 +42,7 @@ def site_map(
     .. [1] W. S. Torgerson, "Multidimensional scaling: I. Theory and method", Psychometrika 17,
        1952.
     """
-    at = places or scaled_places(topology)
+    at = places or scale_places(topology)
     busy_s = (
         {}
         if result is None
@@ -52,7 +52,7 @@ def site_map(
     makespan_s = 1.0 if result is None else result.makespan_s
     marks: list[Mark] = [
         _arrow(link, at, busy_s.get((link.source, link.target)), makespan_s)
-        for link in _shown_links(topology, set(busy_s))
+        for link in _show_links(topology, set(busy_s))
     ]
     for label, colour, is_used in (("in use", BLUE, True), ("not in use", GREY, False)):
         own = [one for one in topology.domains if (one.name in layers) is is_used]
@@ -109,7 +109,7 @@ def _bandwidth_note(links: Sequence[Link]) -> str:
     return f"links of {' to '.join(ends)} Gbit/s"
 
 
-def scaled_places(topology: Topology) -> dict[str, tuple[float, float]]:
+def scale_places(topology: Topology) -> dict[str, tuple[float, float]]:
     """Return places whose distances are latencies, as far as a plane allows. [ms]"""
     num = topology.num_domains
     distance = np.full((num, num), _MOST_LATENCY_S)
@@ -150,7 +150,7 @@ def _layers_of(result: IterationResult) -> dict[str, int]:
     return found
 
 
-def _shown_links(topology: Topology, used: set[tuple[str, str]]) -> list[Link]:
+def _show_links(topology: Topology, used: set[tuple[str, str]]) -> list[Link]:
     """All links in use, and the widest of the others; these below."""
     idle = [link for link in topology.links if (link.source, link.target) not in used]
     idle.sort(key=lambda link: -link.bandwidth_bytes_per_s)

@@ -111,7 +111,7 @@ class Nodes:
         """Whether tensor groups of ``num_gpus`` GPUs in use keep to nodes, or may span whole ones.
 
         GPUs that all lie in one node may form groups of any size. Otherwise groups fill a node
-        without a rest, or with ``tensor_across_nodes`` several nodes.
+        without remainder, or with ``tensor_across_nodes`` several nodes.
         """
         if num_gpus <= self.gpus_per_node or self.gpus_per_node % tensor == 0:
             return True

@@ -106,7 +106,7 @@ def east_west_hubs() -> Preset:
     for source, target in permutations(EAST_WEST_CLUSTERS, 2):
         distance_km = great_circle_km(EAST_WEST_CLUSTERS[source], EAST_WEST_CLUSTERS[target])
         gbit_per_s = 5.0 - 1.5 * distance_km / 1000
-        links.append(_estimated_link(source, target, distance_km, round(gbit_per_s, 1)))
+        links.append(_estimate_link(source, target, distance_km, round(gbit_per_s, 1)))
     domains = [replace(model.domains[0], name=name) for name in EAST_WEST_CLUSTERS]
     topology = Topology.of(domains, links, model.dynamics)
     return Preset(comment=EAST_WEST_HUBS_COMMENT, topology=topology)
@@ -120,7 +120,7 @@ def aws_like() -> Preset:
         (here, price_usd_per_gb), (there, _) = AWS_REGIONS[source], AWS_REGIONS[target]
         distance_km = great_circle_km(here, there)
         gbit_per_s = aws_bandwidth_bytes_per_s(round_trip_s(distance_km)) * 8 / 1e9
-        link = _estimated_link(source, target, distance_km, round(gbit_per_s, 2))
+        link = _estimate_link(source, target, distance_km, round(gbit_per_s, 2))
         links.append(replace(link, price_usd_per_gb=price_usd_per_gb))
     domains = [
         replace(model, name=name, gpu_price_usd_per_hour=AWS_GPU_PRICE_USD_PER_HOUR)
@@ -137,7 +137,7 @@ PRESETS: Mapping[str, Callable[[], Preset]] = {
 """Presets by the name of their world."""
 
 
-def _estimated_link(source: str, target: str, distance_km: float, gbit_per_s: float) -> Link:
+def _estimate_link(source: str, target: str, distance_km: float, gbit_per_s: float) -> Link:
     latency_ms = round(round_trip_s(distance_km) / 2 * 1e3, 1)
     return Link(
         source=source,

@@ -13,7 +13,7 @@ PROG = "python -m scenarios.autoscale"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(FleetConfig):
-    """Settings of the command; the fields are the flags."""
+    """Flags of the command."""
 
     policy: tuple[str, ...] = option(("static", "hpa", "sla"), "policies, one row each")
     advisory: str | None = option(None, "policy whose decisions are recorded and not applied")
@@ -26,7 +26,7 @@ class Config(FleetConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuesConfig(OutputFlags):
-    """Settings of `queues`; the fields are the flags."""
+    """Flags of `queues`."""
 
     runs: int = option(10, "runs of each queue")
     num_requests: int = option(200_000, "requests of a run")
@@ -41,7 +41,7 @@ class SpeedConfig(JsonFlag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityConfig(FleetConfig):
-    """Settings of `capacity`; the fields are the flags."""
+    """Flags of `capacity`."""
 
     attainment: float = option(0.99, "share of requests within the SLO")
     instances: tuple[int, ...] = option((1, 2, 4, 8), "sizes of a mixed pool, one row each")
@@ -51,7 +51,7 @@ class CapacityConfig(FleetConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedConfig(FleetConfig):
-    """Settings of `shared`; the fields are the flags."""
+    """Flags of `shared`."""
 
     servers: int = option(8, "servers of the cluster")
     gpus_per_server: int = option(8, "GPUs of a server")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from agents.ppo.ppo_config import PPOConfig
-from agents.serving.autoscale_task import drawn_day
+from agents.serving.autoscale_task import draw_day
 from agents.serving.forecast_policies import PeakHold, Predictive, SlaPlanner
 from agents.serving.learnt_policy import (
     LearntPolicy,
@@ -47,7 +47,7 @@ class Point:
     usd: float
 
 
-def tuned_margin(
+def tune_margin(
     points: Mapping[str, Sequence[Point]], attainment: float
 ) -> tuple[str, float, float]:
     """Family, margin and cost of the cheapest rule that has an attainment.
@@ -63,7 +63,7 @@ def tuned_margin(
     --------
     >>> rows = ((1.0, 0.5, 10.0), (2.0, 0.9, 20.0))
     >>> one = [Point(margin=m, attainment=share, usd=usd) for m, share, usd in rows]
-    >>> tuned_margin({"a": one, "b": [Point(margin=1.0, attainment=0.95, usd=40.0)]}, 0.7)
+    >>> tune_margin({"a": one, "b": [Point(margin=1.0, attainment=0.95, usd=40.0)]}, 0.7)
     ('a', 1.5, 15.0)
     """
     found: list[tuple[str, float, float]] = []
@@ -103,17 +103,17 @@ def equal_cost_lines(
     Returns the lines, and a row for each day and policy.
     """
     unseen = range(FIRST_DAY, FIRST_DAY + num_days)
-    worlds = {day: drawn_day(day) for day in unseen}
+    worlds = {day: draw_day(day) for day in unseen}
     learnt = {f"{LEARNT} {path.stem}": learnt_policy(path) for path in checkpoints}
     rows = _unseen_rows(learnt, worlds, settings)
-    tuning = [drawn_day(TUNING_DAY + number) for number in range(num_tuning_days)]
+    tuning = [draw_day(TUNING_DAY + number) for number in range(num_tuning_days)]
     points = {
         name: [_point(make(margin), margin, tuning) for margin in TUNED_MARGINS]
         for name, make in families.items()
     }
     lines, ratios = summary_lines(rows), []
     for name, policy in learnt.items():
-        family, margin, _ = tuned_margin(points, _point(policy, 0.0, tuning).attainment)
+        family, margin, _ = tune_margin(points, _point(policy, 0.0, tuning).attainment)
         rule = families[family](margin)
         tuned = [day_row(day, f"tuned to {name}", world, rule) for day, world in worlds.items()]
         own = [row for row in rows if row["policy"] == name]
@@ -190,7 +190,7 @@ def rows_on_days(
     seed: int,
     settings: PPOConfig,
     *,
-    make_world: Callable[[int], World] = drawn_day,
+    make_world: Callable[[int], World] = draw_day,
 ) -> list[dict[str, object]]:
     """Figures of all policies on unseen days, a row for each day and policy.
 

@@ -18,7 +18,7 @@ from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
 from des.serving.fleet_world import MIXED, PROMPT, TOKEN, World, admitted
 from des.serving.request_streams import (
     modulated_requests,
-    moved_requests,
+    move_requests,
     poisson_requests,
     stretched,
     thinned,
@@ -41,7 +41,7 @@ _SHIPPED_SUFFIX = (".csv", ".jsonl")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetConfig(OutputFlags):
-    """Settings of a fleet; the fields are the flags."""
+    """Flags of a fleet."""
 
     trace: str = option(
         "azure-2023-conv",
@@ -176,7 +176,7 @@ def _drawn(law: str, values: list[str], seed: int) -> tuple[Request, ...]:
     if law == "conversations":
         return conversation_requests(rates[0], times_s[0], seed)
     if law in DYNAMICS:
-        return moved_requests(DYNAMICS[law], rates[0], times_s[0], seed)
+        return move_requests(DYNAMICS[law], rates[0], times_s[0], seed)
     if law == "poisson":
         return poisson_requests(rates[0], times_s[0], seed)
     return modulated_requests(rates, times_s[0], times_s[1], seed)

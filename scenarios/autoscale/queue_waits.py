@@ -54,10 +54,10 @@ def mean_wait(load: float, num: int, rng: np.random.Generator, *, is_constant: b
 
     Gaps and services are drawn and scaled to their exact means, which takes most of the noise away.
     """
-    gaps_s = _scaled(rng.exponential(1.0, num), 1.0 / load)
+    gaps_s = _scale(rng.exponential(1.0, num), 1.0 / load)
     tokens = np.full(num, float(_TOKENS))
     if not is_constant:
-        tokens = np.maximum(np.rint(_scaled(rng.exponential(1.0, num), _TOKENS)), 1.0)
+        tokens = np.maximum(np.rint(_scale(rng.exponential(1.0, num), _TOKENS)), 1.0)
     arrivals_s = np.cumsum(gaps_s)
     requests = tuple(
         Request(request_id=number, arrival_s=at_s, prompt_tokens=size, output_tokens=1)
@@ -77,7 +77,7 @@ def mean_wait(load: float, num: int, rng: np.random.Generator, *, is_constant: b
     return float(waits_s.mean()) / (_TOKENS * _TOKEN_S)
 
 
-def _scaled(drawn: npt.NDArray[np.float64], mean: float) -> npt.NDArray[np.float64]:
+def _scale(drawn: npt.NDArray[np.float64], mean: float) -> npt.NDArray[np.float64]:
     scaled: npt.NDArray[np.float64] = drawn * (mean / float(drawn.mean()))
     return scaled
 

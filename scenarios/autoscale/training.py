@@ -50,7 +50,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the training; the fields are the flags."""
+    """Flags of the training."""
 
     seed: int = option(0, "seed of weights, days and actions")
     steps: int = option(150_000, "decisions to train on")
@@ -162,7 +162,7 @@ def _days(config: Config, *, is_unseen: bool) -> Callable[[int], World]:
             requests=requests, drains_soonest=drains_soonest, is_unseen=is_unseen
         )
     is_wide = config.wide and not is_unseen
-    make_day = autoscale_task.training_day if is_wide else autoscale_task.drawn_day
+    make_day = autoscale_task.training_day if is_wide else autoscale_task.draw_day
     return partial(make_day, drains_soonest=drains_soonest)
 
 

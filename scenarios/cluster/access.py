@@ -70,7 +70,7 @@ def own_socket(path: Path | None) -> Path:
 
 
 @contextmanager
-def held_socket(path: Path | None) -> Iterator[Path]:
+def hold_socket(path: Path | None) -> Iterator[Path]:
     """Keep other schedulers off a socket for a block: gRPC would take the place of one.
 
     Raises

@@ -21,13 +21,13 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(AccessFlags):
-    """Settings of the command; the fields are the flags."""
+    """Flags of the command."""
 
     job: int = required("number of the job", is_positional=True)
 
 
 def run(config: Config) -> None:
     """Cancel the job."""
-    rpc.call_once(config, "Cancel", messages.JobWish(job=config.job), messages.Done)
+    rpc.call_once(config, "Cancel", messages.CancelRequest(job=config.job), messages.Ack)
     DOCUMENT.add(job=config.job, is_cancelled=True)
     sys.stdout.write(f"job {config.job} cancelled\n")

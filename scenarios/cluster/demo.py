@@ -32,7 +32,7 @@ _END_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the demonstration; the fields are the flags."""
+    """Flags of the demonstration."""
 
     iteration: float = option(0.02, "time of an iteration of the jobs [s]")
 

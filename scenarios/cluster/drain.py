@@ -21,7 +21,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(AccessFlags):
-    """Settings of the command; the fields are the flags."""
+    """Flags of the command."""
 
     node: str = required("name of the node", is_positional=True)
     undo: bool = option(False, "let it take jobs again")
@@ -29,8 +29,8 @@ class Config(AccessFlags):
 
 def run(config: Config) -> None:
     """Drain the node."""
-    wish = messages.NodeWish(node=config.node, takes_jobs=config.undo)
-    rpc.call_once(config, "Drain", wish, messages.Done)
+    wish = messages.DrainRequest(node=config.node, takes_jobs=config.undo)
+    rpc.call_once(config, "Drain", wish, messages.Ack)
     DOCUMENT.add(node=config.node, takes_jobs=config.undo)
     taken = "jobs again" if config.undo else "no more jobs"
     sys.stdout.write(f"node {printable(config.node)} takes {taken}\n")

@@ -86,14 +86,14 @@ class StrangerGate:
         writer: asyncio.StreamWriter,
     ) -> None:
         """Pass bytes both ways until one side ends, or the stranger's time has."""
-        async with _ended(writer):
+        async with _end(writer):
             server_reader, server_writer = await self._connect(name)
             ways = [
                 asyncio.create_task(_pump(reader, server_writer, known)),
                 asyncio.create_task(_pump(server_reader, writer, None)),
             ]
             met = asyncio.create_task(known.wait())
-            async with _ended(server_writer, *ways, met):
+            async with _end(server_writer, *ways, met):
                 first = asyncio.FIRST_COMPLETED
                 await asyncio.wait((*ways, met), timeout=self.stranger_s, return_when=first)
                 if known.is_set():
@@ -117,7 +117,7 @@ class StrangerGate:
 
 
 @asynccontextmanager
-async def _ended(writer: asyncio.StreamWriter, *tasks: asyncio.Task[object]) -> AsyncIterator[None]:
+async def _end(writer: asyncio.StreamWriter, *tasks: asyncio.Task[object]) -> AsyncIterator[None]:
     """End a connection and what works on it after a block; nothing written waits in it."""
     writer.transport.set_write_buffer_limits(0)
     try:

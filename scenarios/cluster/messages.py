@@ -12,7 +12,7 @@ MOST_MESSAGE_BYTES = 4 * 2**20
 """Longest message to a scheduler. [bytes]"""
 
 
-def _shown(name: str) -> str:
+def _show(name: str) -> str:
     """Refuse a name that cannot be shown."""
     require_name("message", "name", name)
     return name
@@ -25,7 +25,7 @@ def _without_nul(text: str) -> str:
     return text
 
 
-Name = Annotated[str, AfterValidator(_shown)]
+Name = Annotated[str, AfterValidator(_show)]
 Text = Annotated[str, Field(max_length=2000)]
 Word = Annotated[str, Field(max_length=131_071), AfterValidator(_without_nul)]
 """Word of a command; Linux takes no longer one. The bound refuses lone surrogates as well."""
@@ -175,7 +175,7 @@ class Submitted(ClusterMessage):
 
 
 class StatusRequest(ClusterMessage):
-    """A wish for the status, once it is another than that of ``version``, in time at most."""
+    """A request for the status, once it is another than that of ``version``, in time at most."""
 
     version: Annotated[str, Field(max_length=64)] = ""
     wait_s: Annotated[float, Field(ge=0, le=60)] = 0.0
@@ -223,21 +223,21 @@ class Status(ClusterMessage):
     jobs: list[JobStatus]
 
 
-class NodeWish(ClusterMessage):
+class DrainRequest(ClusterMessage):
     """A node that is to take no more jobs, or jobs again."""
 
     node: Name
     takes_jobs: bool
 
 
-class JobWish(ClusterMessage):
+class CancelRequest(ClusterMessage):
     """A job that is to end."""
 
     job: Whole
 
 
-class Done(ClusterMessage):
-    """Answer to a wish that is granted."""
+class Ack(ClusterMessage):
+    """Answer to a request that is granted."""
 
 
 MessageT = TypeVar("MessageT", bound=ClusterMessage)

@@ -38,7 +38,7 @@ variables of each rank, in addition to the environment of this command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(AccessFlags):
-    """Settings of the node; the fields are the flags."""
+    """Flags of the node."""
 
     interface: str = option("lo", "network interface at whose address ranks find each other")
     gpus: str = option("auto", "auto: those of the machine; a number of them; fake:4: only in name")

@@ -55,7 +55,7 @@ class Contact:
 
 
 def node_of(report: NodeReport, before: NodeState | None) -> NodeState:
-    """Node as its first report describes it; the wish to drain it stays."""
+    """Node as its first report describes it; the request to drain it stays."""
     return NodeState(
         name=report.node,
         incarnation=report.incarnation,

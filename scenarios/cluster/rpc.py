@@ -17,13 +17,13 @@ from scenarios.cluster.access import AccessFlags, own_socket, require_port, requ
 from scenarios.cluster.gate import StrangerGate
 from scenarios.cluster.messages import (
     MOST_MESSAGE_BYTES,
+    CancelRequest,
     ClusterMessage,
+    DrainRequest,
     FollowRequest,
     JobForm,
-    JobWish,
     MessageT,
     NodeReport,
-    NodeWish,
     StatusRequest,
     message_text,
     read_message,
@@ -38,8 +38,8 @@ REQUESTS: Mapping[str, type[ClusterMessage]] = MappingProxyType(
         "Follow": FollowRequest,
         "Submit": JobForm,
         "Status": StatusRequest,
-        "Drain": NodeWish,
-        "Cancel": JobWish,
+        "Drain": DrainRequest,
+        "Cancel": CancelRequest,
     }
 )
 """Methods and the forms of their requests."""

@@ -14,7 +14,7 @@ _LEVELS = ("", "node", "rack", "domain")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(TrackFlags):
-    """Settings of the scheduler; the fields are the flags."""
+    """Flags of the scheduler."""
 
     policy: str = option("las", "ordering, such as fifo, las, srtf, tiresias, priority, fair_share")
     policy_file: Path | None = option(
@@ -42,7 +42,7 @@ class Config(TrackFlags):
     )
     port: int = option(50051, "port at --host; 0 takes a free one")
     token_file: Path | None = option(
-        None, "file with the token that all must know, readable by its owner alone", is_file=True
+        None, "file with the shared secret, readable by its owner alone", is_file=True
     )
     tls_cert: Path | None = option(None, "certificate, PEM; turns TLS on", is_file=True)
     tls_key: Path | None = option(None, "its key, PEM", is_file=True)

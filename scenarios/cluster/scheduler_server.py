@@ -13,7 +13,7 @@ from des.base.extras import require_extra
 from des.base.interruption import heard_handlers
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
-from scenarios.cluster.access import held_socket, token_of
+from scenarios.cluster.access import hold_socket, token_of
 from scenarios.cluster.gate import StrangerGate
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.rpc import (
@@ -122,6 +122,6 @@ async def _served(server: Server, gate: StrangerGate, config: Config) -> AsyncIt
         async with serving_at_port(server, gate, config.host, config.port, tls) as address:
             yield address
         return
-    with held_socket(config.socket) as path:
+    with hold_socket(config.socket) as path:
         async with serving_at_socket(server, path) as address:
             yield address

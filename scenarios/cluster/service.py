@@ -13,15 +13,15 @@ from scenarios.cluster.launch_phases import lose_silent_nodes
 from scenarios.cluster.live_cluster import LiveCluster
 from scenarios.cluster.live_decisions import decide_jobs
 from scenarios.cluster.messages import (
+    Ack,
+    CancelRequest,
     ClusterMessage,
-    Done,
+    DrainRequest,
     FollowRequest,
     JobForm,
-    JobWish,
     NodeOrders,
     NodeReport,
     NodeStatus,
-    NodeWish,
     ReportReply,
     Status,
     StatusRequest,
@@ -188,17 +188,17 @@ class ClusterService:
         self._settle()
         return Submitted(job=job)
 
-    async def cancel(self, request: JobWish) -> Done:
+    async def cancel(self, request: CancelRequest) -> Ack:
         """End a job."""
         self._cluster.cancel(request.job, self.now_s())
         self._settle()
-        return Done()
+        return Ack()
 
-    async def drain(self, request: NodeWish) -> Done:
+    async def drain(self, request: DrainRequest) -> Ack:
         """Let a node take no more jobs, or jobs again."""
         self._cluster.drain(request.node, takes_jobs=request.takes_jobs)
         self._settle()
-        return Done()
+        return Ack()
 
     async def status(self, request: StatusRequest) -> Status:
         """Give the status, once it is another than the one that is known or time is over."""

@@ -26,7 +26,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(AccessFlags, TrackFlags):
-    """Settings of the command; the fields are the flags."""
+    """Flags of the command."""
 
     out: Path | None = option(
         None, "folder for jct.csv and jct_cdf.png of the tracked jobs", default_text="none"

@@ -38,7 +38,7 @@ others: tenant, priority, level, is_level_required, domain, gpu_type, uses_lease
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(AccessFlags):
-    """Settings of the command; the fields are the flags."""
+    """Flags of the command."""
 
     job: Path = required("file of the job", is_file=True, is_positional=True)
 

@@ -34,7 +34,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(PlacedServerFlags):
-    """Settings of a comparison; the fields are the flags."""
+    """Flags of a comparison."""
 
     gpus: int = required("GPUs of the job")
     free: tuple[int, ...] | None = option(

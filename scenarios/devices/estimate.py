@@ -37,7 +37,7 @@ and below 1 MiB, where none were taken, the quicker of ring and tree
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ServerFlags):
-    """Settings of an estimate; the fields are the flags."""
+    """Flags of an estimate."""
 
     machine: str | None = option(
         None, "machine of the measured table, with its network, in place of a server"

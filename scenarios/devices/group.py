@@ -13,7 +13,7 @@ from scenarios.devices.placement_flags import (
     note_on_times,
     placed_server_of,
     plain_value,
-    predicted_time_s,
+    predict_time_s,
     tell,
 )
 
@@ -29,7 +29,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(PlacedServerFlags):
-    """Settings of a division; the fields are the flags."""
+    """Flags of a division."""
 
     size: int = required("GPUs of a group")
     free: tuple[int, ...] | None = option(
@@ -43,7 +43,7 @@ def run(config: Config) -> None:
     """Divide the GPUs and print the groups."""
     server = placed_server_of(config)
     found = gpu_groups.optimal_groups(server, config.size, config.free)
-    times_s = [predicted_time_s(server, group, config.payload_bytes) for group in found.groups]
+    times_s = [predict_time_s(server, group, config.payload_bytes) for group in found.groups]
     if config.json:
         tell(plain_value(found) | {"all_reduce_s": times_s})
         return

@@ -49,7 +49,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ClusterFlags):
-    """Settings of what is printed; the fields are the flags."""
+    """Flags of what is printed."""
 
     to: Literal["labels", "tree", "patch"] | FormatName = option(
         "labels",
@@ -82,7 +82,7 @@ def run(config: Config) -> int:
         return _written(config, _server_text(config), "1 node")
     if config.to == "patch":
         raise UsageError("--to patch needs one server: --file, --simulate or --nvml")
-    cluster = _labelled(cluster_of(config), config.label_keys)
+    cluster = _label(cluster_of(config), config.label_keys)
     if config.to == "tree":
         text = cluster_text(cluster)
     elif config.to == "labels":
@@ -116,7 +116,7 @@ def _server_text(config: Config) -> str:
     return json.dumps(node_patch(server, config.prefix), indent=2) + "\n"
 
 
-def _labelled(cluster: Cluster, keys: Sequence[str]) -> Cluster:
+def _label(cluster: Cluster, keys: Sequence[str]) -> Cluster:
     """Cluster whose levels are those of the labels that the user gives them."""
     level_of: dict[str, str] = {}
     for text in keys:

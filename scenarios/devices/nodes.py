@@ -29,7 +29,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ClusterFlags):
-    """Settings of the wish; the fields are the flags."""
+    """Flags of the wish."""
 
     count: int = required("number of nodes")
     free: str | None = option(None, "free nodes", default_text="all")

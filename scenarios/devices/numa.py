@@ -23,7 +23,7 @@ memory is checked where the free memory of NUMA nodes is known: numactl --hardwa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ServerFlags):
-    """Settings of a binding; the fields are the flags."""
+    """Flags of a binding."""
 
     gpu_numbers: tuple[int, ...] = required("numbers of the GPUs that the process drives")
     count: int | None = option(

@@ -103,7 +103,7 @@ def rules_figure(found: Sequence[RuleOutcome], title: str) -> Figure:
 _LEAST_BYTES, _MOST_BYTES = 2.0**12, 2.0**30
 
 
-def measured_cells(group: DeviceGroup) -> list[CollectiveCell]:
+def measure_cells(group: DeviceGroup) -> list[CollectiveCell]:
     """Cells of the shipped table whose machine, GPUs and network are those of a group."""
     server, places = group.parts[0]
     own = server.part(places)
@@ -124,7 +124,7 @@ def measured_cells(group: DeviceGroup) -> list[CollectiveCell]:
 
 def times_figure(collective: Collective, group: DeviceGroup, sizes: list[float]) -> Figure:
     """Return the times of all algorithms, and cells that were measured, over sizes."""
-    cells = measured_cells(group) if collective == "all_reduce" else []
+    cells = measure_cells(group) if collective == "all_reduce" else []
     shown = [*sizes, *(float(cell.payload_bytes) for cell in cells)]
     least, most = min([_LEAST_BYTES, *shown]), max([_MOST_BYTES, *shown])
     payloads = np.geomspace(least, most, 200).tolist()

@@ -18,10 +18,10 @@ from scenarios.devices.placement_flags import (
     note_on_times,
     placed_server_of,
     plain_value,
-    predicted_time_s,
+    predict_time_s,
     tell,
 )
-from scenarios.devices.sources import changed_flags
+from scenarios.devices.sources import list_changed_flags
 
 with lazy_imports(__name__):
     from agents.devices import goodness, gpu_placement
@@ -41,7 +41,7 @@ _MOST_SHOWN = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JobFlags):
-    """Settings of a placement; the fields are the flags."""
+    """Flags of a placement."""
 
     free: tuple[int, ...] | None = option(
         None, "numbers of the GPUs that others have not taken", default_text="all"
@@ -65,7 +65,7 @@ def run(config: Config) -> int:
     fastest = _placed(server, config, "time") if is_exact else None
     sets = (server, config.gpus, config.free, config.policy)
     ties = gpu_placement.best_sets(*sets) if config.all else None
-    time_s = predicted_time_s(server, found.gpus, config.payload_bytes)
+    time_s = predict_time_s(server, found.gpus, config.payload_bytes)
     if config.json:
         said = plain_value(found) | {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
         tell(said if ties is None else said | {"best_sets_by_nvlink_sum": ties})
@@ -96,7 +96,7 @@ def _check_alone(config: Config) -> None:
     source = "--cluster" if config.servers_file is None else "--servers-file"
     if config.servers_file is not None:
         names += ["file", "simulate", "here", "nvml", "cluster", "taken", "link_speed"]
-    for flag in changed_flags(config, names):
+    for flag in list_changed_flags(config, names):
         raise UsageError(f"{flag} must be left out with {source}, for a job on several servers")
 
 

@@ -104,7 +104,7 @@ def milliseconds(time_s: float | None) -> str:
     return "-" if time_s is None else f"{1e3 * time_s:.3f}"
 
 
-def predicted_time_s(server: Server, gpus: Sequence[int], payload_bytes: float) -> float | None:
+def predict_time_s(server: Server, gpus: Sequence[int], payload_bytes: float) -> float | None:
     """Predicted all-reduce time; None where rings of as many GPUs are not computed."""
     if len(gpus) > MOST_GPUS:
         return None

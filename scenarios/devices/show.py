@@ -38,7 +38,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ServerFlags):
-    """Settings of what is shown; the fields are the flags."""
+    """Flags of what is shown."""
 
     format: Literal["both", "matrix", "tree"] = option(
         "both", "matrix as nvidia-smi topo -m prints it, tree of NUMA nodes, or both"

@@ -43,7 +43,7 @@ def server_of(flags: ServerFlags) -> Server:
     return read_source(flags)[0].require_whole_gpus()
 
 
-def changed_flags(flags: ServerFlags, names: Iterable[str]) -> list[str]:
+def list_changed_flags(flags: ServerFlags, names: Iterable[str]) -> list[str]:
     """Return flags among some, by their fields, that have another value than by default."""
     defaults = {field.name: field.default for field in fields(flags)}
     given = (name for name in names if getattr(flags, name) != defaults[name])
@@ -60,7 +60,7 @@ def read_source(flags: ServerFlags) -> "tuple[Server, LinkMatrix | None]":
     ValueError
         If a file is damaged, or the kind is not known.
     """
-    given = changed_flags(flags, ("file", "simulate", "here", "nvml"))
+    given = list_changed_flags(flags, ("file", "simulate", "here", "nvml"))
     if len(given) != 1:
         raise UsageError(
             "exactly one of --file, --simulate, --here and --nvml must be given, "

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from des.base.checks import nearest
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
-from des.base.help_text import fitted_text, terminal_width
+from des.base.help_text import fit_text, terminal_width
 from des.base.lazy import lazy_imports
 from des.base.spelling import SPELLING
 from scenarios.entry.table import COMMANDS, Command
@@ -31,7 +31,7 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = arguments[0] if arguments else "--help"
     if name in ("--help", "-h"):
-        sys.stdout.write(f"{fitted_text(help_of(prog), terminal_width())}\n")
+        sys.stdout.write(f"{fit_text(help_of(prog), terminal_width())}\n")
         return 0
     if name == "--version":
         sys.stdout.write(f"{version.version_line()}\n")

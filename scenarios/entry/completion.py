@@ -50,7 +50,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Settings of the completion; the fields are the flags."""
+    """Flags of the completion."""
 
     shell: Literal["bash", "zsh"] = required("shell that the script is for", is_positional=True)
 

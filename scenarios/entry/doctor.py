@@ -48,7 +48,7 @@ _EXTRAS = {  # extra: package whose version is shown, what it enables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the check; the fields are the flags."""
+    """Flags of the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Component:
 @command(Config, PROG, __doc__, _EPILOG)
 def main(_: Config) -> None:
     """Run the command on its settings."""
-    parts = list(found_parts())
+    parts = list(find_parts())
     width = max(len(part.name) for part in parts)
     sys.stdout.write("".join(part.line(width) for part in parts))
     DOCUMENT.add(
@@ -87,7 +87,7 @@ def main(_: Config) -> None:
     )
 
 
-def found_parts() -> Iterator[Component]:
+def find_parts() -> Iterator[Component]:
     """Yield what is there and what is not."""
     python = f"{platform.python_version()}, {usable_cores()} cores, {cpu_name()}"
     yield Component(name="Python", found=python, enables="everything", otherwise="")

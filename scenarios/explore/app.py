@@ -148,7 +148,7 @@ def _draw_on_change(app: Dash, answers: _Answers) -> None:
     @app.callback(*outputs, *wrong, *_inputs())
     def draw(*values: Any) -> tuple[Any, ...]:
         try:
-            shown = answers.of(values, lambda settings: _shown(scene_of(settings)))
+            shown = answers.of(values, lambda settings: _show(scene_of(settings)))
         except ValueError as error:
             control = error.control if isinstance(error, ControlError) else ""
             said = [str(error) if name == control else "" for name in CONTROLS]
@@ -175,7 +175,7 @@ def _bound_when_drawn(app: Dash, answers: _Answers) -> None:
             return f"none: {error}"
 
 
-def _shown(scene: Scene) -> tuple[Any, ...]:
+def _show(scene: Scene) -> tuple[Any, ...]:
     facts = scene.quick_sentences()
     names = tuple(scene.topology.index_of)
     answer = f"{pipelines_text(scene.plan, names)}: {facts['time']}"

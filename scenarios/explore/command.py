@@ -48,7 +48,7 @@ exit codes: 0 ended; 2 a flag is wrong, the port is in use, or the extra is miss
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(LayerFlags, NetworkFlag):
-    """Settings of the explorer; the fields are the flags."""
+    """Flags of the explorer."""
 
     family: Family = option("pipeline", "family of plans to begin with")
     microbatches: int = option(32, "sequences of a step to begin with")

@@ -34,7 +34,7 @@ def rival_rows(scene: Scene) -> list[Row]:
         except ValueError as error:  # what a planner refuses is a result
             plans[name] = str(error)
     plans[POLICY] = _by_policy(scene)
-    return [row for _, _, row in sorted(_judged(scene, *item) for item in plans.items())]
+    return [row for _, _, row in sorted(_judge(scene, *item) for item in plans.items())]
 
 
 def rival_table(scene: Scene) -> pd.DataFrame:
@@ -62,7 +62,7 @@ def _policies() -> Policies:
     return Policies.load(shipped())
 
 
-def _judged(scene: Scene, name: str, plan: Plan | str) -> tuple[int, float, Row]:
+def _judge(scene: Scene, name: str, plan: Plan | str) -> tuple[int, float, Row]:
     """Rank and time of a plan, for sorting, and its row."""
     if isinstance(plan, str):
         return 2, 0.0, (name, "-", "-", plan)

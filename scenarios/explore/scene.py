@@ -211,10 +211,10 @@ def _world(settings: Settings) -> Topology:
     scaled = replace(scaled, routing_latencies_s=None)  # another world, not another epoch of it
     if num_gpus is None:
         return scaled
-    return replace(scaled, domains=tuple(_resized(one, num_gpus) for one in base.domains))
+    return replace(scaled, domains=tuple(_resize(one, num_gpus) for one in base.domains))
 
 
-def _resized(domain: Domain, num_gpus: int) -> Domain:
+def _resize(domain: Domain, num_gpus: int) -> Domain:
     """The domain with a number of GPUs, rounded up to whole servers where it has servers."""
     if domain.nodes is None:
         return replace(domain, num_gpus=num_gpus)

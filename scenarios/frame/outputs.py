@@ -114,7 +114,7 @@ class OutputChoice:
             object.__setattr__(self, "figures", ())
         elif self.figures not in ((), ("png",)):
             try:
-                chosen = paper.chosen_formats("--figures", self.figures)
+                chosen = paper.choose_formats("--figures", self.figures)
             except ValueError as error:
                 raise UsageError(str(error)) from error
             object.__setattr__(self, "figures", chosen)

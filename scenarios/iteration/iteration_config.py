@@ -44,7 +44,7 @@ class PlacedFlags(LayerFlags, NetworkFlag, JsonFlag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(PlacedFlags):
-    """Settings of a simulated iteration; the fields are the flags."""
+    """Flags of a simulated iteration."""
 
     figures: tuple[str, ...] = figures_option(())
     plan: Path | None = option(

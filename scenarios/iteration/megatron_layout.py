@@ -75,7 +75,7 @@ def layout_layers(text: str, num_ranks: int, num_layers: int) -> tuple[int, ...]
     >>> layout_layers("Et*3|(tt|)*2,t*2,L", 4, 9)
     (3, 2, 2, 2)
     """
-    stages = [_counted(stage) for stage in _expanded(text).split("|")]
+    stages = [_count(stage) for stage in _expand(text).split("|")]
     whole = "".join(stages)
     if not whole.startswith("E") or not whole.endswith("L") or whole.count("E") != 1:
         raise ValueError(f"{_FLAG}: must begin with E and end with L, each once; got {text!r}")
@@ -105,7 +105,7 @@ def _require_layers(stages: Sequence[str], layers: Sequence[int]) -> None:
             )
 
 
-def _expanded(text: str) -> str:
+def _expand(text: str) -> str:
     """Write repetitions out."""
     if re.search(r"\([^)]*\(", text):
         raise ValueError(f"{_FLAG}: parentheses must not lie in parentheses; got {text!r}")
@@ -117,7 +117,7 @@ def _expanded(text: str) -> str:
     return found
 
 
-def _counted(stage: str) -> str:
+def _count(stage: str) -> str:
     for symbol in stage:
         if symbol not in _SYMBOLS:
             known = ", ".join(f"{each} {what}" for each, what in _SYMBOLS.items())

@@ -192,7 +192,7 @@ def launch_plan(files: Mapping[str, str]) -> FilePlan:
         )
     read = LAUNCHES[trainer](files)
     parts = read.said.topology, read.workload, read.plan
-    found = _checked(f"launch of {trainer_named(trainer).title}", trainer, None, parts)
+    found = _check(f"launch of {trainer_named(trainer).title}", trainer, None, parts)
     return replace(
         found,
         scenario=replace(found.scenario, corrections=read.said.corrections),
@@ -224,7 +224,7 @@ def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> F
     sites = _sites(config, topology) or tuple(range(topology.num_domains))
     plan, data = megatron_plan(command, topology, sites)
     workload = megatron_workload(command, own, command.micro_batch_size * data)
-    return _checked(
+    return _check(
         "command line of Megatron-LM", "megatron", config.seed, (topology, workload, plan)
     )
 
@@ -252,10 +252,10 @@ def _of_sailor(content: object, config: Config) -> FilePlan:
         precision=config.precision,
         gradient_precision=config.gradient_precision,
     )
-    return _checked("plan of Sailor", "reference", config.seed, (topology, workload, plan))
+    return _check("plan of Sailor", "reference", config.seed, (topology, workload, plan))
 
 
-def _checked(
+def _check(
     form: str, trainer: str, seed: int | None, parts: tuple[Topology, Workload, Plan]
 ) -> FilePlan:
     """Refuse a plan that the trainer cannot run, or that does not fit."""

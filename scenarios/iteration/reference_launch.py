@@ -90,7 +90,7 @@ def runtime_program(
     return lower(world, bound.workload, bound.plan, bound.corrections, step=step)
 
 
-def ranked_devices(bound: BoundPlan) -> list[tuple[int, int]]:
+def rank_devices(bound: BoundPlan) -> list[tuple[int, int]]:
     """Domain and device of each rank: sites in the order in which replicas reach them."""
     order = domains_in_use(bound.plan)
     used = {(one.domain, one.device) for own in bound.plan.stages_of_replicas for one in own}
@@ -116,7 +116,7 @@ def runtime_files(bound: BoundPlan) -> dict[str, str]:
         raise ValueError(
             "plan: a device must serve one pipeline in the reference runtime, got several"
         )
-    workers = [worker_of[names[domain].name, device] for domain, device in ranked_devices(bound)]
+    workers = [worker_of[names[domain].name, device] for domain, device in rank_devices(bound)]
     found = {
         RUNTIME: _job(bound, program, workers).model_dump_json(indent=1, exclude_defaults=True)
         + "\n"

@@ -57,7 +57,7 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
     if config.job is not None:
         _refuse_given("job", _IN_FILE, given)
         job, size = job_files.read_job(config.job)
-        config = _filled(config, job.in_precision(config.precision), size)
+        config = _fill(config, job.in_precision(config.precision), size)
     if config.tokens_per_step is None:
         return config, ""
     if config.job is None:
@@ -75,7 +75,7 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
         sizes=(size,),
         precision=precision_named(PROG, config.precision),
     )
-    filled = _filled(config, job, size)
+    filled = _fill(config, job, size)
     return replace(filled, microbatch_size=config.microbatch_size), job.rounding(tokens)
 
 
@@ -86,7 +86,7 @@ def as_given(config: Config) -> Config:
     return replace(config, **values)
 
 
-def _filled(config: Config, job: training_job.TrainingJob, microbatch_size: int) -> Config:
+def _fill(config: Config, job: training_job.TrainingJob, microbatch_size: int) -> Config:
     return replace(
         config,
         model=job.model,

@@ -97,10 +97,10 @@ def main(given: Config, names: frozenset[str]) -> int:
         sys.stdout.write(f"{line}\n")
     settings = to_dict(config)
     with nullcontext() if config.out is None else RunFolder.created(config.out, settings) as folder:
-        return _compared(config, trace, chosen, folder)
+        return _compare(config, trace, chosen, folder)
 
 
-def _compared(
+def _compare(
     config: Config,
     trace: JobTrace | None,
     chosen: Sequence[Combination],

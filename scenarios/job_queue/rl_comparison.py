@@ -9,7 +9,7 @@ import pandas as pd
 
 from agents.cluster.learnt_ordering import LearntOrdering, trained_ordering_network
 from agents.cluster.queue_batch import QueueBatch
-from agents.cluster.queue_task import drawn_queue, queue_policy
+from agents.cluster.queue_task import draw_queue, queue_policy
 from agents.cluster.table import ORDERINGS, PolicySetting
 from agents.cluster.weighted_ordering import CHOICES, HourlyWeights
 from agents.ppo.ppo_config import PPOConfig
@@ -48,7 +48,7 @@ def times_on_queues(checkpoints: Sequence[Path], num_queues: int) -> pd.DataFram
     untrained = TrainedPolicy(network=PPOTrainer.local(batch, PPOConfig(), 0, 1).network)
     rows = []
     for queue in range(FIRST_QUEUE, FIRST_QUEUE + num_queues):
-        sample = tuple(job.num_gpus * job.service_s for job in drawn_queue(queue + 500_000).jobs)
+        sample = tuple(job.num_gpus * job.service_s for job in draw_queue(queue + 500_000).jobs)
         setting = PolicySetting(sample_gpu_s=sample)
         orderings: list[tuple[str, int, Ordering]] = [
             *((name, 0, ORDERINGS[name].make(setting)) for name in RULES),
@@ -57,7 +57,7 @@ def times_on_queues(checkpoints: Sequence[Path], num_queues: int) -> pd.DataFram
             (_RANDOM, 0, RandomWeights(rng=np.random.default_rng(queue))),
         ]
         for name, seed, ordering in orderings:
-            history = run(drawn_queue(queue), queue_policy(ordering), queue)
+            history = run(draw_queue(queue), queue_policy(ordering), queue)
             rows.append((queue, name, seed, history.mean_jct_s))
     return pd.DataFrame(rows, columns=["queue", "policy", "seed", "jct_mean_s"])
 

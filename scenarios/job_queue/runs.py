@@ -7,7 +7,7 @@ from functools import partial
 from time import process_time
 
 from agents.cluster.table import BLOX_ORDERINGS, PolicySetting, policy_named
-from calibration.reference.pool import crew
+from calibration.reference.pool import worker_processes
 from des.base.checks import nearest
 from des.base.command import UsageError
 from des.cluster.history import History
@@ -188,5 +188,5 @@ def run_all(
     config: Config, trace: JobTrace | None, chosen: Sequence[Combination]
 ) -> Iterator[QueueRun]:
     """Run all combinations, ``workers`` at a time; results come in the order given."""
-    with crew(min(config.workers, len(chosen))) as map_at_work:
+    with worker_processes(min(config.workers, len(chosen))) as map_at_work:
         yield from map_at_work(partial(run_combination, config, trace), chosen)

@@ -28,7 +28,7 @@ PRICINGS = ("plain", "network")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the comparison; the fields are the flags."""
+    """Flags of the comparison."""
 
     policy: tuple[str, ...] = option(("fifo", "las", "srtf"), "orderings, see below")
     placing: tuple[str, ...] = option(("first_free",), "placings, see below")

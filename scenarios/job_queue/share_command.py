@@ -43,7 +43,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the comparison; the fields are the flags."""
+    """Flags of the comparison."""
 
     mixes: int = option(100, "mixes of 2 to 4 jobs that share links")
     iterations: int = option(8, "iterations of the median job in the time of a mix")
@@ -63,14 +63,14 @@ def main(config: Config) -> None:
     choice = config.choice()
     settings = to_dict(config)
     with nullcontext() if config.out is None else RunFolder.created(config.out, settings) as folder:
-        jobs, lines = _measured(config)
+        jobs, lines = _measure(config)
         if folder is not None:
             write_outputs(folder.path, choice, _report(config, jobs, lines), {"jobs": jobs})
     DOCUMENT.add(rows=jobs, lines=lines, out=config.out)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def _measured(config: Config) -> tuple[pd.DataFrame, list[str]]:
+def _measure(config: Config) -> tuple[pd.DataFrame, list[str]]:
     """Error and slowdown of each job, and a summary."""
 
     def tell(number: int) -> None:

@@ -24,7 +24,7 @@ from des.cluster.running import run
 from des.cluster.world import World
 from des.compiled.simulate import simulate_compiled
 from des.job.models import build_workload
-from des.simulation.together import ConcurrentJob, iterate_together
+from des.simulation.shared_links import ConcurrentJob, iterate_together
 from des.world.topology import Topology
 from des.world.transport import Transport
 from des.worlds.generator import PlaneWorlds
@@ -45,7 +45,7 @@ class JobMix:
     num_iterations: tuple[int, ...]
 
 
-def drawn_mix(seed: int, num_iterations: int, sharing: str = "fair") -> JobMix:
+def draw_mix(seed: int, num_iterations: int, sharing: str = "fair") -> JobMix:
     """Draw 2 to 4 jobs on 2 to 4 domains that 5 Gbit/s links join.
 
     Each has one of four models, 8 to 32 microbatches of 1 to 4 sequences, and a pipeline over the
@@ -55,7 +55,7 @@ def drawn_mix(seed: int, num_iterations: int, sharing: str = "fair") -> JobMix:
     rng = np.random.default_rng(np.random.SeedSequence((seed, 23)))
     topology = PlaneWorlds(num_domains=int(rng.integers(2, 5))).draw(rng)
     topology = replace(topology, transport=Transport(sharing=sharing))  # type: ignore[arg-type]
-    jobs = tuple(_drawn_job(topology, rng) for _ in range(int(rng.integers(2, 5))))
+    jobs = tuple(_draw_job(topology, rng) for _ in range(int(rng.integers(2, 5))))
     span_s = num_iterations * float(np.median([job.reference_s for job in jobs]))
     return JobMix(
         topology=topology,
@@ -68,7 +68,7 @@ def drawn_mix(seed: int, num_iterations: int, sharing: str = "fair") -> JobMix:
     )
 
 
-def _drawn_job(topology: Topology, rng: np.random.Generator) -> PlacedJob:
+def _draw_job(topology: Topology, rng: np.random.Generator) -> PlacedJob:
     """Draw a job; its rate is 1 when it is alone."""
     workload = build_workload(
         str(rng.choice(_MODELS)),
@@ -81,7 +81,7 @@ def _drawn_job(topology: Topology, rng: np.random.Generator) -> PlacedJob:
     return PlacedJob(topology=topology, workload=workload, plan=plan, reference_s=alone.makespan_s)
 
 
-def simulated_times_s(mix: JobMix) -> list[float]:
+def simulate_times_s(mix: JobMix) -> list[float]:
     """Times of the jobs, simulated message by message. [s]"""
     jobs = [
         ConcurrentJob(workload=job.workload, plan=job.plan, start_s=start_s)
@@ -153,8 +153,8 @@ def share_errors(
     errors: list[float] = []
     slower: list[float] = []
     for number in range(num_mixes):
-        mix = drawn_mix(seed + number, num_iterations, sharing)
-        true_s, by_shares_s = simulated_times_s(mix), times_by_shares_s(mix, IterationPrices())
+        mix = draw_mix(seed + number, num_iterations, sharing)
+        true_s, by_shares_s = simulate_times_s(mix), times_by_shares_s(mix, IterationPrices())
         errors += [ours / true - 1.0 for ours, true in zip(by_shares_s, true_s, strict=True)]
         alone_s: Sequence[float] = [
             count * job.reference_s for count, job in zip(mix.num_iterations, mix.jobs, strict=True)

@@ -42,7 +42,7 @@ exit codes: 0 done; 2 bad input; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the training; the fields are the flags."""
+    """Flags of the training."""
 
     seed: int = option(0, "seed of weights, queues and actions")
     steps: int = option(40_000, "decisions to train on")

@@ -36,7 +36,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ServerFlags):
-    """Settings of the agent; the fields are the flags."""
+    """Flags of the agent."""
 
     node: str | None = option(None, "name of the node", default_text="name of this machine")
     prefix: str = option("topology.example.com", "prefix of labels and annotation")

@@ -11,7 +11,7 @@ from scenarios.frame.http_door import MOST_BODY_BYTES, is_loopback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Settings of the extender; the fields are the flags."""
+    """Flags of the extender."""
 
     state: Path | None = option(
         None, "file with servers, free GPUs and pods, read again when it changes", is_file=True

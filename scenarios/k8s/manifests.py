@@ -71,7 +71,7 @@ examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(PodFlags):
-    """Settings of manifests; the fields are the flags."""
+    """Flags of manifests."""
 
     only: tuple[str, ...] = option((), "manifests to write", default_text="all")
     out: Path | None = option(

@@ -66,11 +66,11 @@ def pod_settings(flags: PodFlags, image: str) -> PodSettings:
         )
     labels = [] if flags.accelerator is None else [f"accelerator={flags.accelerator}"]
     selected = (
-        _matched("--node-selector", rf"({_NAME})=({_NAME})", "KEY=VALUE", text)
+        _match("--node-selector", rf"({_NAME})=({_NAME})", "KEY=VALUE", text)
         for text in (*labels, *flags.node_selector)
     )
     spread = (
-        _matched("--spread", rf"({_NAME}):([1-9][0-9]{{0,5}})", "KEY:MAXSKEW", text)
+        _match("--spread", rf"({_NAME}):([1-9][0-9]{{0,5}})", "KEY:MAXSKEW", text)
         for text in flags.spread
     )
     return PodSettings(
@@ -105,7 +105,7 @@ def _memory(flags: PodFlags) -> str:
 
 
 def _toleration(text: str) -> dict[str, str]:
-    found = _matched(
+    found = _match(
         "--tolerations",
         rf"({_NAME})(?:=({_NAME}))?:({_EFFECTS})",
         f"KEY:EFFECT or KEY=VALUE:EFFECT, with effects {_EFFECTS.replace('|', ', ')}",
@@ -115,7 +115,7 @@ def _toleration(text: str) -> dict[str, str]:
     return {"key": found[1], **value, "effect": found[3]}
 
 
-def _matched(flag: str, pattern: str, form: str, text: str) -> re.Match[str]:
+def _match(flag: str, pattern: str, form: str, text: str) -> re.Match[str]:
     found = re.fullmatch(pattern, text)
     if found is None:
         raise UsageError(f"{flag} must be {form}, got {text!r}")

@@ -57,7 +57,7 @@ exit codes: 0 done; 2 a flag or a file is wrong, or the trainer cannot be told t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a launch; the fields are the flags."""
+    """Flags of a launch."""
 
     plan: Path = required("complete plan, of `eastwest decide --json`", is_positional=True)
     out: Path = required("folder for the files; must be new or empty")

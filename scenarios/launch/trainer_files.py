@@ -30,7 +30,7 @@ from des.job.transformer import ATTENTION_OF
 from des.plan.placement import Stage
 from des.schedules import schedule_named
 from scenarios.iteration.launch_folder import ARGUMENTS, LaunchHost, architecture_of_job
-from scenarios.iteration.reference_launch import as_run, ranked_devices, runtime_files
+from scenarios.iteration.reference_launch import as_run, rank_devices, runtime_files
 from scenarios.iteration.torchtitan_launch import CONFIG, ORDERS, REPLICA, orders_of_replicas
 from scenarios.launch.hosts import SiteHosts, devices_of, rank_hosts
 
@@ -214,7 +214,7 @@ def reference_files(
         size = bound.plan.parallelism[domain].gpus_per_device
         return domain, number * size // hosts[domain].num_gpus
 
-    runs = groupby(ranked_devices(bound), key=host_of)
+    runs = groupby(rank_devices(bound), key=host_of)
     own = tuple(
         LaunchHost(
             rank=rank,

@@ -51,7 +51,7 @@ def latencies(readings: Iterable[Reading]) -> dict[tuple[str, str], Combined]:
         if one.what == "round_trip" and one.link is not None:
             found.setdefault(_either_way(one.link), []).append(one)
     return {
-        ends: Combined.of(_measured(mine), lambda one: one.value / 2.0)
+        ends: Combined.of(_measure(mine), lambda one: one.value / 2.0)
         for ends, mine in found.items()
     }
 
@@ -69,10 +69,10 @@ def _by_link(
     for one in readings:
         if one.link is not None:
             found.setdefault(key(one.link), []).append(one)
-    return {ends: Combined.of(_measured(mine)) for ends, mine in found.items()}
+    return {ends: Combined.of(_measure(mine)) for ends, mine in found.items()}
 
 
-def _measured(readings: list[Reading]) -> list[Reading]:
+def _measure(readings: list[Reading]) -> list[Reading]:
     """Readings without a note, if there are any."""
     return [one for one in readings if not one.note] or readings
 

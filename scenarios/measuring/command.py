@@ -56,7 +56,7 @@ exit codes: 0 done; 2 bad input;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of measurements; the fields are the flags."""
+    """Flags of measurements."""
 
     files: tuple[Path, ...] = required("files of measurements, or folders", is_positional=True)
     network: str | None = option(

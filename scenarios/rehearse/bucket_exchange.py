@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 
 from scenarios.iteration.runtime_job import RuntimeBucket, RuntimeJob, rank_of_stages
-from scenarios.rehearse.outer_bits import encoded_bytes, packed_values, unpacked_values
+from scenarios.rehearse.outer_bits import encoded_bytes, pack_values, unpack_values
 from scenarios.rehearse.small_llama import LlamaStage
 
 
@@ -77,12 +77,12 @@ class RingSum:
         return found
 
     def _write(self, part: Tensor, content: Tensor) -> None:
-        packed = packed_values(part, self._bits)
+        packed = pack_values(part, self._bits)
         content[: packed.numel()] = packed
 
     def _read(self, content: Tensor, part: Tensor) -> Tensor:
         size = encoded_bytes(part.numel(), self._bits)
-        return unpacked_values(content[:size], part.numel(), self._bits)
+        return unpack_values(content[:size], part.numel(), self._bits)
 
 
 OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9

@@ -121,7 +121,7 @@ def _rehearse_planners(config: Config, given: Set[str]) -> int:
         seconds=config.seconds,
         flags=config,
     )
-    frame = planner_runs.measured_frame(study, config.out, settings)
+    frame = planner_runs.measure_frame(study, config.out, settings)
     return report.publish(
         planner_table.planner_table(frame),
         config.out,

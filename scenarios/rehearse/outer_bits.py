@@ -13,7 +13,7 @@ def encoded_bytes(num_values: int, bits: float) -> int:
     return _HEADER * (bits < 16.0) + -(-int(num_values * bits) // 8)
 
 
-def packed_values(values: Tensor, bits: float) -> Tensor:
+def pack_values(values: Tensor, bits: float) -> Tensor:
     """Return the bytes of float32 values: as they are, in BF16, or as multiples of a scale."""
     if bits == 32.0:
         return values.contiguous().view(torch.uint8).clone()
@@ -29,13 +29,13 @@ def packed_values(values: Tensor, bits: float) -> Tensor:
     return torch.cat((scale.reshape(1).view(torch.uint8), numbers))
 
 
-def unpacked_values(content: Tensor, num_values: int, bits: float) -> Tensor:
+def unpack_values(content: Tensor, num_values: int, bits: float) -> Tensor:
     """Return the float32 values that bytes hold.
 
     Examples
     --------
     >>> values = torch.tensor([7.0, -3.0, 0.0])
-    >>> unpacked_values(packed_values(values, 4.0), 3, 4.0).tolist()
+    >>> unpack_values(pack_values(values, 4.0), 3, 4.0).tolist()
     [7.0, -3.0, 0.0]
     """
     if bits == 32.0:

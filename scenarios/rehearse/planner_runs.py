@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from agents.decision.bound_plan import BoundPlan
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.problem import Planner, PlanningProblem
 from agents.planners.table import PLANNERS
 from agents.search.bind import PlanBinder
@@ -31,12 +31,12 @@ from des.base.whole_folder import whole_folder
 from des.plan.synchronisation import agree_every_step
 from scenarios.frame.files import write_json
 from scenarios.frame.run_lock import lock_folder
-from scenarios.iteration.reference_launch import ranked_devices
+from scenarios.iteration.reference_launch import rank_devices
 from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
 from scenarios.launch.command import require_new, write_launch
 from scenarios.launch.launch_files import launch_files
 from scenarios.rehearse.rehearsal import RehearsalFlags, ended_s
-from scenarios.study.trained_plans import depth_problem, searched_plans, trained_world
+from scenarios.study.trained_plans import depth_problem, search_plans, trained_world
 from scenarios.suites import SuiteWorld, suite
 
 DECIDE = "decide"
@@ -46,7 +46,7 @@ _SUITE, _NUM_DOMAINS = "eval_static", 4
 """Suite of the worlds, and their domains: few, as each stage is a process."""
 
 
-def rehearsed_planner(name: str) -> Planner:
+def rehearse_planner(name: str) -> Planner:
     """Return a planner by name, each with the best depth of the warm-up but `MEGATRON_EVEN`.
 
     Raises
@@ -86,7 +86,7 @@ def launch_plans(
     found: dict[str, BoundPlan | str] = {}
     for name in planners:
         try:
-            plan = found[name] = _planned(world, name)
+            plan = found[name] = _plan(world, name)
         except ValueError as error:  # what a planner refuses is a result
             found[name] = " ".join(str(error).split())
         else:
@@ -94,16 +94,16 @@ def launch_plans(
     return found
 
 
-def _planned(world: SuiteWorld, name: str) -> BoundPlan:
+def _plan(world: SuiteWorld, name: str) -> BoundPlan:
     """Plan of a planner that the runtime runs, one that exchanges after every step."""
-    topology, workload = held_topology(world, world.seed, 0), world.workload
+    topology, workload = freeze_topology(world, world.seed, 0), world.workload
     if name == DECIDE:
-        rows = searched_plans(topology, workload, REFERENCE_TRAINER).rows
+        rows = search_plans(topology, workload, REFERENCE_TRAINER).rows
         return _first_launched([row.bound for row in rows])
     problem = depth_problem(topology, workload, world.schedule)
     rng = np.random.default_rng([world.seed, world.index, zlib.crc32(name.encode())])
     binder = PlanBinder(topology=topology, workload=workload, trainer=REFERENCE_TRAINER)
-    return _first_launched([binder.bind(rehearsed_planner(name)(problem, rng))])
+    return _first_launched([binder.bind(rehearse_planner(name)(problem, rng))])
 
 
 def _first_launched(plans: list[BoundPlan]) -> BoundPlan:
@@ -145,7 +145,7 @@ class PlannerStudy:
         if len(set(self.planners)) < len(self.planners):
             raise UsageError(f"planners must be given once each, got {', '.join(self.planners)}")
         for name in self.planners:
-            rehearsed_planner(name)
+            rehearse_planner(name)
 
     def predicted(self, folder: Path) -> Iterator[Prediction]:
         """Write the launch of each plan, and predict its rehearsal from the files."""
@@ -163,7 +163,7 @@ class PlannerStudy:
                 yield found | {
                     "error": "",
                     "schedule": plan.plan.schedule,
-                    "num_ranks": len(ranked_devices(plan)),
+                    "num_ranks": len(rank_devices(plan)),
                     "launch": _digest(own),
                     "scale": scale,
                     "predicted_s": self.flags.world(own, scale).predicted().makespan_s,
@@ -171,7 +171,7 @@ class PlannerStudy:
             SPEAKER.reached(f"plans for {index + 1} of {self.num_worlds} worlds")
 
 
-def measured_frame(
+def measure_frame(
     study: PlannerStudy, folder: Path, settings: Mapping[str, object]
 ) -> pd.DataFrame:
     """Return the predicted and the measured time of each plan; what is in the folder is kept.

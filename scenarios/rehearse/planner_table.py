@@ -23,7 +23,7 @@ def planner_table(rows: pd.DataFrame) -> Reproduction:
     Parameters
     ----------
     rows
-        A row of each planner and world, see `planner_runs.measured_frame`.
+        A row of each planner and world, see `planner_runs.measure_frame`.
 
     Raises
     ------

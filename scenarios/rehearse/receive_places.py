@@ -31,7 +31,7 @@ def sender_of(one: RuntimeOperation, rank_of_stage: Sequence[int]) -> int:
     return rank_of_stage[one.stage - 1 if one.kind == "F" else one.stage + 1]
 
 
-def placed_receives(
+def place_receives(
     operations: RankOperations, rank_of_stage: Sequence[int], *, backend: str, num_connections: int
 ) -> RankOperations:
     """Return the operations of a rank as a backend can run them.
@@ -61,10 +61,10 @@ def placed_receives(
             "runtime: connections must be at least 2 under nccl, a communicator a direction: sends "
             "to a peer and receives from it share a stream of one, and wait for each other; got 1"
         )
-    return _bounded(operations, rank_of_stage)
+    return _bound(operations, rank_of_stage)
 
 
-def _bounded(operations: RankOperations, rank_of_stage: Sequence[int]) -> RankOperations:
+def _bound(operations: RankOperations, rank_of_stage: Sequence[int]) -> RankOperations:
     """Post receives of a sender at most `MOST_AHEAD` before the one that is waited for."""
     unposted: dict[int, deque[RuntimeOperation]] = defaultdict(deque)
     num_ahead: dict[int, int] = defaultdict(int)

@@ -21,7 +21,7 @@ from des.world.hosts import HOSTS, hosts_named
 from des.world.runtime import Receives
 from scenarios.iteration.launch_folder import HOSTS as HOSTS_FILE
 from scenarios.iteration.launch_folder import PLAN
-from scenarios.iteration.reference_launch import ranked_devices, read_reference_launch
+from scenarios.iteration.reference_launch import rank_devices, read_reference_launch
 from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME
 from scenarios.rehearse.emulated_links import DEVICE, EmulatedSites, emulated_sites, undisturbed
 from scenarios.rehearse.rehearsed_world import RehearsedWorld
@@ -206,7 +206,7 @@ class RehearsalFlags:
         RankFailedError
             If a rank ends early or says nothing.
         """
-        domains = [domain for domain, _ in ranked_devices(world.bound)]
+        domains = [domain for domain, _ in rank_devices(world.bound)]
         flags = {
             "steps": WARM_UP + self.iterations,
             "receives": self.receives,

@@ -74,9 +74,9 @@ class RehearsedWorld:
         """Simulate the step that is rehearsed, the one that exchanges."""
         connections: RuntimeConnections = "shared" if self.num_connections == 1 else "split"
         program = runtime_program(self.bound, self.receives, connections)
-        return run_alone(self.topology, self._scaled(program), NO_CORRECTIONS).result()
+        return run_alone(self.topology, self._scale(program), NO_CORRECTIONS).result()
 
-    def _scaled(self, program: Program) -> Program:
+    def _scale(self, program: Program) -> Program:
         """Scale passes, sums, messages and the update; notices are as long as they are.
 
         The order of passes is that of the plan, whose schedule may depend on its times.

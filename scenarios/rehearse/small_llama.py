@@ -40,14 +40,14 @@ class LlamaLayer(nn.Module):
         own = functional.rms_norm(x, (HIDDEN,), self.norms[0]) @ self.attended.T
         query, key, value = own.view(*x.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
         seen = functional.scaled_dot_product_attention(
-            _rotated(query), _rotated(key), value, is_causal=True
+            _rotate(query), _rotate(key), value, is_causal=True
         )
         x = x + seen.transpose(1, 2).reshape(x.shape) @ self.projected.T
         gate, up = (functional.rms_norm(x, (HIDDEN,), self.norms[1]) @ self.gated.T).chunk(2, -1)
         return x + (functional.silu(gate) * up) @ self.down.T
 
 
-def _rotated(x: Tensor) -> Tensor:
+def _rotate(x: Tensor) -> Tensor:
     """Rotate pairs of values by angles that grow with the position (RoPE)."""
     half = x.shape[-1] // 2
     rates = 10_000.0 ** (-torch.arange(half, device=x.device) / half)

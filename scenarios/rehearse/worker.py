@@ -18,7 +18,7 @@ from scenarios.iteration.runtime_job import OPERATIONS, RUNTIME, rank_of_stages,
 from scenarios.rehearse.bucket_exchange import RunScale
 from scenarios.rehearse.outer_bits import ALLOWED_BITS
 from scenarios.rehearse.rank_runtime import RankRuntime
-from scenarios.rehearse.receive_places import BACKENDS, placed_receives
+from scenarios.rehearse.receive_places import BACKENDS, place_receives
 
 PROG = "python -m scenarios.rehearse.worker"
 _EXAMPLES = f"""\
@@ -74,7 +74,7 @@ def _run(argv: Sequence[str] | None) -> None:
     num_ranks = len(job.stages_of_rank)
     if not 0 <= config.rank < num_ranks:
         raise ValueError(f"rank must be below the {num_ranks} of {RUNTIME}, got {config.rank}")
-    operations = placed_receives(
+    operations = place_receives(
         all_operations[config.rank],
         rank_of_stages(job),
         backend=config.backend,

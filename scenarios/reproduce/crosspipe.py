@@ -33,7 +33,7 @@ from scenarios.reproduce.crosspipe_verdicts import (
     Compared,
     delayed_notes,
     error_bounds,
-    judged_columns,
+    judge_columns,
     ranking_notes,
     share_notes,
     stall_notes,
@@ -62,7 +62,7 @@ def reproduce_cases(path: Path, *, exact_work: float, exact_seconds: float) -> R
     """Reproduce the rows of a file."""
     effort = Effort(work=exact_work, seconds=exact_seconds)
     cases = read_cases(path, DelayRow, SHIPPED)
-    judged = any(judged_columns(row.published) for row in cases.rows)
+    judged = any(judge_columns(row.published) for row in cases.rows)
     require_judged(path, judged, f"a figure of {', '.join(ERROR_COLUMNS)}")
     return reproduce(cases, effort)
 

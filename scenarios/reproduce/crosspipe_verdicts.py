@@ -81,7 +81,7 @@ def _mean_error(rows: Sequence[DelayRow], rival: Rival) -> float:
     """Mean absolute error of the judged cells, of which there is one."""
     errors = []
     for row in rows:
-        for name in judged_columns(row.published):
+        for name in judge_columns(row.published):
             column = COLUMNS[name]
             orders = column.orders(CrossPipeRun.of(row.delay, column).pipeline)
             run = CrossPipeRun.of(_longer(row.delay, rival.overhead_s), column)
@@ -90,7 +90,7 @@ def _mean_error(rows: Sequence[DelayRow], rival: Rival) -> float:
     return _mean(errors)
 
 
-def judged_columns(published: Mapping[str, float]) -> list[str]:
+def judge_columns(published: Mapping[str, float]) -> list[str]:
     """Published columns that count for the error."""
     return [name for name in ERROR_COLUMNS if name in published]
 
@@ -152,7 +152,7 @@ class Compared:
     @property
     def errors(self) -> dict[str, list[float]]:
         """Absolute error of each judged cell, by model."""
-        names = judged_columns(self.row.published)
+        names = judge_columns(self.row.published)
         return {model: self.errors_of(model, names) for model in self.ours}
 
     def errors_of(self, model: str, columns: Sequence[str]) -> list[float]:

@@ -80,7 +80,7 @@ class GoodputRow(RangedForm):
             outages_s = [restarts(one, figures["restart_s"]) for one in fails_s]
             history = run_learners(learners, until_s, outages_s=outages_s)
             most = num_learners * until_s / figures["step_s"]
-            shares.append(learners.merged_tokens(history.outer_steps) / most)
+            shares.append(learners.merge_tokens(history.outer_steps) / most)
         return 100.0 * math.fsum(shares) / len(shares)
 
 

@@ -28,7 +28,7 @@ from scenarios.reproduce.cases import PUBLISHED, existing_cases
 from scenarios.reproduce.measured_tables import (
     MeasuredTable,
     predict_table,
-    ranked_otherwise,
+    rank_otherwise,
     regime_lines,
     table_bounds,
     table_frame,
@@ -104,7 +104,7 @@ def reproduce(tables: Sequence[MeasuredTable]) -> Reproduction:
         figure=draw(tables),
         notes=(
             *regime_lines(tables),
-            *ranked_otherwise(tables),
+            *rank_otherwise(tables),
             *(note for table in tables for note in table.notes),
             FITTED,
         ),

@@ -130,7 +130,7 @@ def _cells(row: KorthikantiRow, setup: KorthikantiSetup) -> list[MeasuredCell]:
             run=f"{row.model} {kept}",
             quantity=quantity,
             measured=measured,
-            predicted=_predicted(simulated_row(row, setup, kept), quantity),
+            predicted=_predict(simulate_row(row, setup, kept), quantity),
             columns={name: getattr(row.sizes, name) for name in RUN_COLUMNS},
             job=(row.model,) if quantity == "iteration_s" else None,
         )
@@ -139,7 +139,7 @@ def _cells(row: KorthikantiRow, setup: KorthikantiSetup) -> list[MeasuredCell]:
     ]
 
 
-def simulated_row(row: KorthikantiRow, setup: KorthikantiSetup, kept: str) -> SimulatedRun:
+def simulate_row(row: KorthikantiRow, setup: KorthikantiSetup, kept: str) -> SimulatedRun:
     """Run of a row with the recomputation of one column."""
     recomputation, sequence_parallel = KEPT[kept]
     cluster = {name: getattr(setup, name) for name in RunCluster.model_fields}
@@ -150,7 +150,7 @@ def simulated_row(row: KorthikantiRow, setup: KorthikantiSetup, kept: str) -> Si
     )
 
 
-def _predicted(run: SimulatedRun, quantity: Quantity) -> float:
+def _predict(run: SimulatedRun, quantity: Quantity) -> float:
     """Figure of a run in the simulator: seconds, or GiB of the fullest GPU."""
     if quantity == "iteration_s":
         return run.predicted_s
@@ -173,7 +173,7 @@ def layer_state_gib(run: SimulatedRun) -> float:
 
 def _state_note(name: str, row: KorthikantiRow, setup: KorthikantiSetup) -> str:
     """All state of the fullest GPU, in a sentence."""
-    run = simulated_row(row, setup, "none")
+    run = simulate_row(row, setup, "none")
     (memory,) = domain_memory(run.topology, run.workload, run.plan)
     whole_gib = memory.model_state_bytes / row.sizes.num_gpus / GIB
     return (

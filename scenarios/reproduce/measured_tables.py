@@ -166,7 +166,7 @@ configuration differ by.
 """
 
 
-def ranked_otherwise(tables: Iterable[MeasuredTable]) -> list[str]:
+def rank_otherwise(tables: Iterable[MeasuredTable]) -> list[str]:
     """Count, for each table, clear pairs of ways to run one job, and those in the other order.
 
     A pair has equal jobs and quantities.
@@ -233,7 +233,7 @@ def predict_runs(table: RunTable, public: Sequence[MeasuredRun] = ()) -> Measure
         recorded=setup.recorded_error,
     )
     cells, targets, notes = [_cell(run, table) for run in table.runs], [target], []
-    others_s = solved_layers.predicted_by_others(table.runs, public, setup)
+    others_s = solved_layers.predict_by_others(table.runs, public, setup)
     num_solved = sum(each is not None for each in others_s)
     if num_solved:
         cells += [

@@ -163,9 +163,9 @@ class PredictedSetting:
             return one_f_one_b(row.num_stages, row.num_microbatches)
         if self.schedule == "interleaved_1f1b":
             return interleaved_1f1b(row.num_stages, self._num_chunks, row.num_microbatches)
-        return _searched(self._planned())
+        return _search(self._plan())
 
-    def _planned(self) -> Pipeline:
+    def _plan(self) -> Pipeline:
         """The pipeline as the search for a schedule sees it: equal stages, memory for p or 2 p."""
         row = self.row
         kept, halved = (row.layers_per_stage * each for each in self._stages.layer_bytes)
@@ -212,7 +212,7 @@ class PredictedSetting:
 
 
 @lru_cache(maxsize=64)
-def _searched(pipeline: Pipeline) -> Orders:
+def _search(pipeline: Pipeline) -> Orders:
     return automatic_zero_bubble(pipeline)
 
 

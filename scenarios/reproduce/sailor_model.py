@@ -110,7 +110,7 @@ class _Runtime:
                 backward_s[border] += self.gather_s(upper, upper.activation_bytes)
         if self.rules.blocking:
             down_s = up_s = [0.0] * len(down_s)
-        return simulated_s(forward_s, backward_s, down_s, up_s, self.run.num_microbatches)
+        return simulate_s(forward_s, backward_s, down_s, up_s, self.run.num_microbatches)
 
     def message_s(self, upper: StageForm, source: StageForm, target: StageForm) -> float:
         """Time of an activation that leaves ``upper``, or of its gradient on the way back. [s]"""
@@ -164,7 +164,7 @@ class _Runtime:
         )
 
 
-def simulated_s(
+def simulate_s(
     forward_s: Sequence[float],
     backward_s: Sequence[float],
     down_s: Sequence[float],
@@ -177,7 +177,7 @@ def simulated_s(
 
     Examples
     --------
-    >>> simulated_s([1.0, 1.0], [2.0, 2.0], [0.5], [0.5], num_microbatches=1)
+    >>> simulate_s([1.0, 1.0], [2.0, 2.0], [0.5], [0.5], num_microbatches=1)
     7.0
     """
     borders = list(pairwise(range(len(forward_s))))

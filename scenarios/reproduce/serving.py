@@ -44,7 +44,7 @@ exit codes: 0 the case is answered, or all cases agree; 1 one does not; 2 bad in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the command; the fields are the flags."""
+    """Flags of the command."""
 
     case: str = option(
         "", "folder or name of one case", is_positional=True, default_text="compare all"

@@ -126,13 +126,13 @@ _SUFFIXES = (".csv", ".jsonl")
 def traces_answer(files: Files) -> dict[str, Any]:
     """Read all traces of a case and sum them up, by file."""
     return {
-        name: _summed(parse_trace(content.decode("utf-8"), name), has_blocks=name.endswith("l"))
+        name: _sum(parse_trace(content.decode("utf-8"), name), has_blocks=name.endswith("l"))
         for name, content in files.items()
         if name.endswith(_SUFFIXES)
     }
 
 
-def _summed(rows: tuple[TraceRow, ...], *, has_blocks: bool) -> dict[str, Any]:
+def _sum(rows: tuple[TraceRow, ...], *, has_blocks: bool) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "rows": len(rows),
         "first": _row(rows[0]),

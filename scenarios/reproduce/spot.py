@@ -28,7 +28,7 @@ from scenarios.reproduce.spot_methods import (
     shares_by_reading,
     shares_of,
     suites_of,
-    tuned_horizon_h,
+    tune_horizon_h,
 )
 from scenarios.reproduce.spot_sites import SiteSets, searched_cases
 
@@ -68,7 +68,7 @@ def reproduce_cases(
     most = {name: clairvoyant_tokens(judged) for name, judged in suites.judged.items()}
     found = []
     for name, method in METHODS.items():
-        horizon_h = tuned_horizon_h(method, suites.training, tuning)
+        horizon_h = tune_horizon_h(method, suites.training, tuning)
         for suite, judged in suites.judged.items():
             policy = method.make(judged, horizon_h * _HOUR_S)
             shares = (

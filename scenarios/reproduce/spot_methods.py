@@ -170,7 +170,7 @@ def _survival(cases: Sequence[SpotCase], horizon_s: float) -> SurvivalRule:
     return SurvivalRule(tables=_tables(cases), stays_up=stays_up, horizon_s=horizon_s)
 
 
-def _sampled(cases: Sequence[SpotCase], horizon_s: float) -> SampledRule:
+def _sample(cases: Sequence[SpotCase], horizon_s: float) -> SampledRule:
     figures = np.stack([case.law.figures for case in cases])
     return SampledRule(tables=_tables(cases), figures=figures, horizon_s=horizon_s)
 
@@ -181,7 +181,7 @@ METHODS: Mapping[str, SpotMethod] = MappingProxyType(
         "hysteresis": SpotMethod(make=_hysteresis),
         "survival": SpotMethod(make=_survival),
         "seasonal": SpotMethod(make=_seasonal),
-        "sampled": SpotMethod(make=_sampled, horizons_h=(2.0, 4.0, 8.0)),
+        "sampled": SpotMethod(make=_sample, horizons_h=(2.0, 4.0, 8.0)),
     }
 )
 """All rules, in the order of tables."""
@@ -212,7 +212,7 @@ def _shares(histories: Sequence[SpotHistory], most: Table) -> Table:
     return shares
 
 
-def tuned_horizon_h(method: SpotMethod, cases: Sequence[SpotCase], most: Table) -> float:
+def tune_horizon_h(method: SpotMethod, cases: Sequence[SpotCase], most: Table) -> float:
     """Horizon with the highest mean share on the cases for tuning. [h]"""
     if len(method.horizons_h) == 1:
         return method.horizons_h[0]

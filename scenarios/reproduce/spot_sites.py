@@ -89,7 +89,7 @@ def sets_of(num_sites: int) -> np.ndarray:
     return (numbers[:, np.newaxis] >> np.arange(num_sites) & 1).astype(np.bool_)
 
 
-def drawn_sites(seed: int) -> Topology:
+def draw_sites(seed: int) -> Topology:
     """Draw sites of 48 to 96 A100 on servers of eight, with links as `PlaneWorlds` draws them."""
     rng = np.random.default_rng(np.random.SeedSequence((seed, 47)))
     plane = PlaneWorlds(num_domains=NUM_SITES).draw(rng)
@@ -100,7 +100,7 @@ def drawn_sites(seed: int) -> Topology:
     return Topology.of(domains, plane.links)
 
 
-def searched_sets(seed: int, model: str) -> SiteSets:
+def search_sets(seed: int, model: str) -> SiteSets:
     """Search the best plan of Megatron-LM, one site or a pipeline, for every set of drawn sites.
 
     Raises
@@ -108,9 +108,9 @@ def searched_sets(seed: int, model: str) -> SiteSets:
     InfeasiblePlacementError
         If the model fits into no plan of some set.
     """
-    topology = drawn_sites(seed)
+    topology = draw_sites(seed)
     shared = SharedParts()
-    found = [_searched(topology, row, model, shared) for row in sets_of(NUM_SITES)]
+    found = [_search(topology, row, model, shared) for row in sets_of(NUM_SITES)]
     gbit_per_s = np.zeros((NUM_SITES, NUM_SITES))
     for link in topology.links:
         ends = topology.index_of[link.source], topology.index_of[link.target]
@@ -131,7 +131,7 @@ def _job(model: str) -> TrainingJob:
     return TrainingJob.of_tokens(model, TOKENS_PER_STEP)
 
 
-def _searched(
+def _search(
     topology: Topology, row: np.ndarray, model: str, shared: SharedParts
 ) -> tuple[float, tuple[float, ...]]:
     """Time of a step [s], and the part of the layers that each site has."""
@@ -159,4 +159,4 @@ def searched_cases(num_draws: int) -> Iterator[SiteSets]:
     """Search the sets of some draws, for each of `MODELS`."""
     for model in MODELS:
         for seed in range(num_draws):
-            yield searched_sets(seed, model)
+            yield search_sets(seed, model)

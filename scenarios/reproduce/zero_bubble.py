@@ -133,7 +133,7 @@ def _of_counts(schedule: Callable[[int, int], Orders]) -> MakeOrders:
     return lambda row: (schedule(row.num_stages, row.num_microbatches), row.pipeline())
 
 
-def _interleaved(row: BubbleRow) -> tuple[Orders, Pipeline]:
+def _interleave(row: BubbleRow) -> tuple[Orders, Pipeline]:
     assert row.num_chunks is not None  # the row has been checked
     orders = interleaved_1f1b(row.num_stages, row.num_chunks, row.num_microbatches)
     return orders, row.pipeline(row.num_chunks)
@@ -156,7 +156,7 @@ def _zb_2p(row: BubbleRow) -> tuple[Orders, Pipeline]:
 
 _ORDERS: dict[str, MakeOrders] = {
     "1f1b": _of_counts(one_f_one_b),
-    "interleaved_1f1b": _interleaved,
+    "interleaved_1f1b": _interleave,
     "zb_h1": _of_counts(zb_h1),
     "zb_h2": _of_counts(zb_h2),
     "zb_2p": _zb_2p,

@@ -42,7 +42,7 @@ exit codes: 0 decided; 2 bad input, or no plan fits;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(answer_config.Config):
-    """Settings of a decision and its report; the fields are the flags."""
+    """Flags of a decision and its report."""
 
     report: Path | None = option(
         None, "page to write; its figures go beside it in the formats of --figures"

@@ -2,7 +2,7 @@
 
 from agents.answer.bound_answer import BoundAnswer
 from agents.answer.bound_page import bound_sections
-from agents.answer.figures import duration, figure
+from agents.answer.number_texts import duration, figure
 from agents.search.bound_rows import KIND_TITLES
 from des import lower
 from des.figures.figure import Figure

@@ -55,7 +55,7 @@ def in_two_levels(
         binder = bind.PlanBinder(
             topology=topology, workload=workload, trainer=trainer, corrections=corrections
         )
-        found = sketches.rebound_plan(binder, plan)
+        found = sketches.rebind_plan(binder, plan)
         return None if found is None else found.plan
 
     return training_planner.TwoLevels(
@@ -87,7 +87,7 @@ def planner_of(name: str, decided: Decided) -> Planner:
         )
         rule, trainer = replanning_table.RULES[name], decided.trainer
         bound = None if trainer.is_ideal else bound_schedulers.pool_binder(episode, trainer)
-        return training_schedulers.planned_ahead(
+        return training_schedulers.plan_ahead(
             training_schedulers.plans_of_rule(rule, episode, bound)
         )
     if name not in PLANNER_NAMES:
@@ -123,7 +123,7 @@ def _scheduler(name: str, decided: Decided) -> Scheduler:
         if trainer.is_ideal:
             raise UsageError(f"planner {name} needs a trainer that binds GPUs, got ideal")
         return bound_schedulers.search_bound_scheduler(trainer, decided.horizon_epochs)
-    make = schedulers.shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
+    make = schedulers.share_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
     if make is None:
         raise UsageError(f"planner must be another than {POLICY}, as no policy is shipped")
     return bound_schedulers.bound_scheduler(make(), trainer)

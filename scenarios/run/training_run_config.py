@@ -24,7 +24,7 @@ DECIDERS = (*PLANNER_NAMES, *RULE_NAMES, *SCHEDULER_NAMES, POLICY, SEARCH_BOUND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(PlacedFlags):
-    """Settings of a training run; the fields are the flags."""
+    """Flags of a training run."""
 
     dynamics: str | None = option(
         None, f"law of the links: one of {', '.join(DYNAMICS)}; none: as the world says"

@@ -42,7 +42,7 @@ _OFF_PERCENT = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the scoring; the fields are the flags."""
+    """Flags of the scoring."""
 
     policy: str = option(
         "", "checkpoint, or MODULE:FUNCTION", is_positional=True, default_text="the rules alone"

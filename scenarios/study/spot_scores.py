@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
-from agents.hi_ppo.spot.task import MOST_OFFERS, SpotObserver, drawn_spot_world
+from agents.hi_ppo.spot.task import MOST_OFFERS, SpotObserver, draw_spot_world
 from des.base.command import UsageError
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
@@ -50,7 +50,7 @@ class Split(StrictForm):
         return [self._case(self.first_seed + place) for place in range(self.num_worlds)]
 
     def _case(self, seed: int) -> SpotCase:
-        world, law = drawn_spot_world(seed)
+        world, law = draw_spot_world(seed)
         course = world.course.thinned(self.thinned)
         part = replace(world, course=course, sees_all=False)
         return SpotCase(name=str(seed), model="drawn", world=part, law=law)

@@ -31,7 +31,7 @@ def trained_world(world: SuiteWorld, trainer: Trainer) -> SuiteWorld:
     return replace(world, workload=trained_workload(world.workload, trainer))
 
 
-def searched_plans(
+def search_plans(
     topology: Topology,
     workload: Workload,
     trainer: Trainer,
@@ -92,12 +92,12 @@ _MOST_JUDGED = 100_000
 def example_views(world: SuiteWorld, trainer: Trainer = IDEAL) -> PlanViews:
     """Return the figures of the plan that a short search finds at base figures.
 
-    For a trainer it is the best of `searched_plans`. Where no plan fits, the map alone.
+    For a trainer it is the best of `search_plans`. Where no plan fits, the map alone.
     """
     topology, workload = world.topology, world.workload
     try:
         if not trainer.is_ideal:
-            bound = searched_plans(topology, workload, trainer).best.bound
+            bound = search_plans(topology, workload, trainer).best.bound
             title = f"{workload.name} on {world.name}: {bound.step_s:.5g} s a step, {trainer.name}"
             return plan_views(topology, lower(topology, bound.workload, bound.plan), title=title)
         found = search(topology, workload, simulator=simulate_compiled, max_judged=_MOST_JUDGED)

@@ -56,7 +56,7 @@ exit codes: 0 done; 2 a log cannot be read; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the training curves; the fields are the flags."""
+    """Flags of the training curves."""
 
     logs: tuple[str, ...] | None = option(
         None, "logs placement.csv of runs; none: those of the shipped policies"

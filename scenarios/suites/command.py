@@ -176,7 +176,7 @@ exit codes: 0 done; 2 the name or a flag is wrong, or the files cannot be writte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a list of suites; the fields are the flags."""
+    """Flags of a list of suites."""
 
     name: str = required(f"suite, one of {', '.join(NAMES)}", is_positional=True)
     num: int = option(20, "number of worlds, from the first one on")

@@ -43,7 +43,7 @@ exit codes: 0 done; 2 a flag is wrong, or the file cannot be written;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a topology file; the fields are the flags."""
+    """Flags of a topology file."""
 
     preset: str | None = option(None, f"one of {', '.join(PRESETS)}; has no other flags but --out")
     num_domains: int | None = option(None, "number of domains to draw; links join every two")

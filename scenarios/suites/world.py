@@ -164,7 +164,7 @@ class SuiteWorld:
     def _seed_of(self, draw_seed: int, part: int) -> int:
         """Seed of the links or of the load in a draw; each world has seeds of its own."""
         world_key = int(self.digest[:15], 16)  # 60 bits, as keys are below 2**63
-        return int(random_numbers.derived_seed(draw_seed, world_key, part))
+        return int(random_numbers.derive_seed(draw_seed, world_key, part))
 
 
 def world_digest(topology: Topology, workload: Workload) -> str:

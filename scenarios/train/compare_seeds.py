@@ -44,7 +44,7 @@ exit codes: 0 every seed is within --largest-gap; 1 one is not; 2 a flag or a fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ModelFlags, NetworkFlag, OutputFlags):
-    """Settings of a comparison of trainings; the fields are the flags."""
+    """Flags of a comparison of trainings."""
 
     seeds: tuple[int, ...] = option((0, 1, 2), "training seeds")
     steps: int = option(1_000_000, "decisions to train each seed on")

@@ -11,7 +11,7 @@ from agents.decision.problem import Planner, PlanningProblem
 from agents.flat.episode import Episode
 from agents.flat.task import Baseline, PlacementTask
 from des import Placement, Plan, Topology
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 
 _STREAM = 0xE7A1
 """Keeps evaluation draws apart from training draws of an equal seed, which are of stream 0."""
@@ -62,12 +62,12 @@ class Judgement:
         }
 
 
-def held_out_draws(task: PlacementTask, *, num_draws: int, seed: int) -> list[HeldOutDraw]:
+def hold_out_draws(task: PlacementTask, *, num_draws: int, seed: int) -> list[HeldOutDraw]:
     """Draw the networks to evaluate on; the same seed gives the same draws."""
     draws = []
     for index in range(num_draws):
         episode = Episode(task)
-        episode.begin(int(derived_seed(seed, index, _STREAM)))
+        episode.begin(int(derive_seed(seed, index, _STREAM)))
         draws.append(
             HeldOutDraw(
                 index=index,

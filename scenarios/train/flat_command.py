@@ -11,7 +11,7 @@ from functools import partial
 from calibration import ReferenceRunError
 from des import check_job_fits, read_topology
 from des.base.command import EXIT_CODES, UsageError
-from des.base.flags import parse_given, quickened
+from des.base.flags import parse_given, with_quick_sizes
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from des.job.models import layers_note
@@ -61,8 +61,10 @@ def resolve(arguments: Sequence[str], prog: str = PROG) -> tuple[Config, frozens
         Config, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG
     )
     if config.quick:
-        return quickened(config, given, QUICK_STEPS), given
-    return (config if config.backend == "des" else quickened(config, given, MEASURED_STEPS)), given
+        return with_quick_sizes(config, given, QUICK_STEPS), given
+    return (
+        config if config.backend == "des" else with_quick_sizes(config, given, MEASURED_STEPS)
+    ), given
 
 
 def run(arguments: Sequence[str], prog: str) -> int:
@@ -75,12 +77,12 @@ def run(arguments: Sequence[str], prog: str) -> int:
     """
     config, given = resolve(arguments, prog)
     try:
-        return run_in_folder(config, given, recorded, _prepared)
+        return run_in_folder(config, given, recorded, _prepare)
     except ReferenceRunError as error:
         raise UsageError(f"{prog}: --backend {config.backend}: {error}") from error
 
 
-def _prepared(config: Config) -> Callable[[RunFolder], bool]:
+def _prepare(config: Config) -> Callable[[RunFolder], bool]:
     """Read and check all that the flags name, before anything is written."""
     task = make_scenario_task(config)
     return partial(_is_complete, config, task, training_loop.flat_subject(config, task))

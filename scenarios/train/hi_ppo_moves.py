@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.decision.situation import TIME_ONLY, Preference
 from agents.hi_ppo.moves.move_augmentation import VariantConfig, variant_of
 from agents.hi_ppo.moves.move_config import MoveTrainingConfig
@@ -116,9 +116,9 @@ def train_move_stage(
     last bit; None if it was stopped before its end.
     """
     with _progress(console) as progress:
-        tables = _counted(progress, "episodes of worlds", at_work)
+        tables = _count(progress, "episodes of worlds", at_work)
         paths = move_tables(stage, folder.path / TABLES, tables)
-        games = move_games(stage, paths, _counted(progress, "what choices cost", at_work))
+        games = move_games(stage, paths, _count(progress, "what choices cost", at_work))
     if not console.is_terminal:
         console.print(f"moves: {len(games)} episodes of {len(paths)} worlds", soft_wrap=True)
     trainer = move_training.MoveTrainer(games, config=stage.training, seed=stage.seed)
@@ -152,7 +152,7 @@ def episodes_of(
 ) -> list[EpisodeTables]:
     """Judge the plans that are found on the networks of the first draw in all draws."""
     judge = SteadyJudge(world.workload, world.num_domains, corrections=corrections)
-    networks = [held_topologies(world, draw_seed) for draw_seed in draw_seeds]
+    networks = [freeze_topologies(world, draw_seed) for draw_seed in draw_seeds]
     plans = candidate_pool(
         world,
         draw_seeds[0],
@@ -246,7 +246,7 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _counted(progress: Progress, name: str, at_work: ParallelMap) -> ParallelMap:
+def _count(progress: Progress, name: str, at_work: ParallelMap) -> ParallelMap:
     """Do work, and show how much of it is done."""
 
     def counted(function: Callable[[_T], _U], items: Iterable[_T]) -> Iterator[_U]:

@@ -35,7 +35,7 @@ KINDS: Mapping[str, _Draw] = MappingProxyType(
 _WARM_UP = 32
 
 
-def held_out_cases(kind: str, count: int) -> list[LocalCase]:
+def hold_out_cases(kind: str, count: int) -> list[LocalCase]:
     """Cases held out from training: of a random stream of their own, the same for all seeds."""
     rng = np.random.default_rng([2**40, 1])
     return [KINDS[kind](rng) for _ in range(count)]
@@ -49,10 +49,10 @@ def time_decisions(agent: LocalAgent, count: int) -> pd.DataFrame:
     """
     rows = []
     for kind in KINDS:
-        for case in held_out_cases(kind, min(_WARM_UP, count)):
+        for case in hold_out_cases(kind, min(_WARM_UP, count)):
             agent.decide(case)
             _all_bound(case, options_of(case))
-        both = zip(held_out_cases(kind, count), held_out_cases(kind, count), strict=True)
+        both = zip(hold_out_cases(kind, count), hold_out_cases(kind, count), strict=True)
         for number, (case, again) in enumerate(both):
             start_s = time.process_time()
             response_s = agent.decide(case).response_s
@@ -78,7 +78,7 @@ def evaluate_local(agent: LocalAgent, count: int) -> pd.DataFrame:
     """
     rows = []
     for kind in KINDS:
-        for number, case in enumerate(held_out_cases(kind, count)):
+        for number, case in enumerate(hold_out_cases(kind, count)):
             options = options_of(case)
             best = exhaustive(case, options)
             methods = _methods(agent, np.random.default_rng([2**40, 2, number]))

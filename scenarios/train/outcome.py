@@ -32,7 +32,7 @@ from scenarios.train.evaluation import (
     HeldOutDraw,
     Judgement,
     evaluation_frame,
-    held_out_draws,
+    hold_out_draws,
     judge_planners,
     planning_problem,
 )
@@ -108,7 +108,7 @@ def evaluate_and_report(
     references = {name: float(times_s[name]) for name in _CURVE_REFERENCES if name in times_s}
     curve = learning_curve(read_metrics(folder.metrics_csv), references)
     sizes = evaluation.target_sizes
-    targets = None if sizes is None else _measured_targets(evaluation, sizes, folder, console)
+    targets = None if sizes is None else _measure_targets(evaluation, sizes, folder, console)
     domains = ", ".join(memory.domain for memory in outcome.at_base_figures.memory)
     workload = evaluation.task.workload
     views = views_of_result(
@@ -140,7 +140,7 @@ def evaluate_and_report(
         targets.show(console)
 
 
-def _measured_targets(
+def _measure_targets(
     evaluation: Evaluation, sizes: Sizes, folder: RunFolder, console: Console
 ) -> RunTargets:
     """Measure the targets with the trained policy; kpi.json has all there is to say of them."""
@@ -156,7 +156,7 @@ def evaluate_policy(evaluation: Evaluation, folder: RunFolder, console: Console)
     """Judge the trained policy and all planners on the same held-out draws."""
     policy = PolicyPlanner.from_checkpoint(folder.checkpoint_pt, evaluation.task)
     task = evaluation.task.compiled()
-    draws = held_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
+    draws = hold_out_draws(task, num_draws=evaluation.num_draws, seed=evaluation.seed)
     planners: dict[str, Planner] = {POLICY: policy, **reference_planners()}
     why_not = _why_not_exact(task, draws[0])
     if why_not is not None:

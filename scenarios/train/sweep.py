@@ -53,7 +53,7 @@ exit codes: 0 all went well; 1 some trainings failed; 2 bad input; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of a sweep; the fields are the flags."""
+    """Flags of a sweep."""
 
     vary: tuple[str, ...] = option(
         (),
@@ -72,7 +72,7 @@ class Config(OutputFlags):
     ray: str | None = option(
         None, f"train on Ray: {LOCAL} starts one here, auto or an address finds a cluster"
     )
-    out: Path = option(Path("runs/sweep"), "folder of all runs; what is there is continued")
+    out: Path = option(Path("runs/sweep"), "folder of all runs; existing runs are resumed")
     quick: bool = option(False, "runs of seconds that show all steps and learn little")
 
     def __post_init__(self) -> None:
@@ -173,7 +173,7 @@ def _show(
 ) -> None:
     fields = list(trials[0].settings)
     settings = sweep_results.settings_table(table, fields)
-    console.print(sweep_results.shown_table(settings, fields))
+    console.print(sweep_results.show_table(settings, fields))
     if len(errors) < len(trials):
         console.print(f"Report: {config.out / REPORT}", soft_wrap=True, markup=False)
     for trial in trials:

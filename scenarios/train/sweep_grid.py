@@ -143,7 +143,7 @@ def trials_of(
     >>> [trial.point.folder.path.as_posix() for trial in trials]
     ['runs/steps=64/seed7', 'runs/steps=128/seed7']
     """
-    varied = _varied(vary)
+    varied = _vary(vary)
     trials = []
     for texts in product(*varied.values()):
         settings = dict(zip(varied, texts, strict=True))
@@ -192,7 +192,7 @@ def _flag_text(field: str, text: str) -> str:
     return text.replace("x", ",") if _KINDS[field].is_tuple else text
 
 
-def _varied(vary: Sequence[str]) -> dict[str, list[str]]:
+def _vary(vary: Sequence[str]) -> dict[str, list[str]]:
     """Values of each varied field in the spelling of Python, so that equal ones are found."""
     varied: dict[str, list[str]] = {}
     for given in vary:

@@ -39,7 +39,7 @@ def ray_workplace(address: str, *, num_cpus: int) -> Iterator[ParallelMap]:
 
 
 def _apply_in(function: Callable[[Any], object], item: bytes, folder: Path) -> bytes:
-    """Work where relative paths mean what they mean to the user."""
+    """Work in the user's working directory."""
     with contextlib.chdir(folder):
         return pickle.dumps(function(pickle.loads(item)))
 
@@ -69,6 +69,6 @@ def ray_submitter(address: str, *, num_cpus: int) -> Iterator[Submit]:
 
 
 def _train_in(point: TrainingPoint, folder: Path) -> str | None:
-    """Train where relative paths mean what they mean to the user."""
+    """Train in the user's working directory."""
     with contextlib.chdir(folder):
         return train_point_unseen(point)

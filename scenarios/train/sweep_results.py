@@ -77,7 +77,7 @@ def settings_table(trials: pd.DataFrame, fields: Sequence[str]) -> pd.DataFrame:
     return table.sort_values("reward", ascending=False, kind="stable") if figures else table
 
 
-def shown_table(settings: pd.DataFrame, fields: Sequence[str]) -> Table:
+def show_table(settings: pd.DataFrame, fields: Sequence[str]) -> Table:
     """Return what `settings_table` returned as a table for a console."""
     table = Table(
         box=box.SIMPLE_HEAD,

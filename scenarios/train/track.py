@@ -30,7 +30,7 @@ exit codes: 0 done; 2 the folder holds no run, or the server refuses; {EXIT_CODE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of a stored run; the fields are the flags."""
+    """Flags of a stored run."""
 
     folder: Path = required("run folder", is_positional=True)
     uri: str = option("mlruns", "where MLflow keeps runs: a folder, a server or a database")

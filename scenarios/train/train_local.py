@@ -57,7 +57,7 @@ _CLOCKS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of training and judging the local agent; the fields are the flags."""
+    """Flags of training and judging the local agent."""
 
     seed: int = option(0, "seed of cases, weights and tries")
     out: Path = option(Path("runs/local"), "folder to make")
@@ -101,7 +101,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     with RunFolder.begun_or_resumed(
         config.out, repeated_settings(config), PROG, resume=config.resume
     ) as folder:
-        trained = _trained(training, folder)
+        trained = _train(training, folder)
         if trained is None:
             return INTERRUPTED
         summary = _judge(config, trained, folder, choice)
@@ -109,7 +109,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
     return _show(config, summary)
 
 
-def _trained(training: LocalTraining, folder: RunFolder) -> LocalPolicy | None:
+def _train(training: LocalTraining, folder: RunFolder) -> LocalPolicy | None:
     """Train from where the folder has it, and write the policy; None if that was stopped."""
     trainer = local_training.LocalTrainer(training)
     outcome = update_loop.train_updates(

@@ -78,7 +78,7 @@ exit codes: 0 done; 2 a flag is wrong, the folder holds files or cannot be writt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the trainings and of the comparison; the fields are the flags."""
+    """Flags of the trainings and of the comparison."""
 
     out: Path = option(Path("runs/scheduling"), "new or empty folder of the run")
     seeds: tuple[int, ...] = option((0, 1, 2), "seeds of the trainings")
@@ -209,14 +209,14 @@ def _rows(config: Config) -> Iterator[PolicyRow]:
         own = playing.play(task, playing.over_horizon(task, horizon), seeds)
         yield _row(task, f"known plans, h{horizon:g}", own, kept)
     if config.search:
-        yield _row(task, f"search, h{SEARCH_HORIZON:g}", _searched(task, seeds), kept)
+        yield _row(task, f"search, h{SEARCH_HORIZON:g}", _search(task, seeds), kept)
     for actions in config.actions:
         for preference in dict.fromkeys((task.preference, TIME_ONLY)):
             learnt = task.variant(actions, preference)
-            yield from _trained(task, learnt, config, seeds, kept)
+            yield from _train(task, learnt, config, seeds, kept)
 
 
-def _trained(
+def _train(
     task: SchedulingTask,
     learnt: SchedulingTask,
     config: Config,
@@ -262,7 +262,7 @@ def _row(
     )
 
 
-def _searched(task: SchedulingTask, seeds: Sequence[int]) -> Played:
+def _search(task: SchedulingTask, seeds: Sequence[int]) -> Played:
     """Let a search among the plans of the task decide each draw."""
     setting = task.setting
 

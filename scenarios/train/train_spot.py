@@ -50,7 +50,7 @@ _GATE_POINTS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the training; the fields are the flags."""
+    """Flags of the training."""
 
     seed: int = option(0, "seed of weights, courses and actions")
     steps: int = option(100_000, "decisions to train on")
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
             return INTERRUPTED
     most = spot_methods.clairvoyant_tokens(suites.training)
     rules_h = {
-        rule: spot_methods.tuned_horizon_h(spot_methods.METHODS[rule], suites.training, most)
+        rule: spot_methods.tune_horizon_h(spot_methods.METHODS[rule], suites.training, most)
         for rule in _RULES
     }
     frame = pd.DataFrame(

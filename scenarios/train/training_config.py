@@ -70,7 +70,7 @@ class TrainingFlags(ModelFlags, NetworkFlag, JsonFlag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(TrainingFlags):
-    """Settings of a training; the fields are the flags."""
+    """Flags of a training."""
 
     policy: str = option(
         "flat", "what is trained: flat; --help without this flag shows the flags of hi_ppo"
@@ -254,10 +254,10 @@ def ppo_config(config: Config) -> PPOConfig:
 def recorded(config: Config) -> dict[str, object]:
     """Return what a run folder keeps of its configuration: all that results depend on."""
     device = devices.resolve_device(config.device)
-    return recorded_flags(replace(config, discount=discount_of(config), device=device))
+    return record_flags(replace(config, discount=discount_of(config), device=device))
 
 
-def recorded_flags(config: TrainingFlags) -> dict[str, object]:
+def record_flags(config: TrainingFlags) -> dict[str, object]:
     """Flags of a training that results depend on; the folder keeps copies of its input files."""
     kept = replace(
         config,

@@ -27,7 +27,7 @@ with lazy_imports(__name__):
 
 @contextmanager
 def interrupts(console: Console) -> Iterator[Event]:
-    """Turn the first Ctrl-C, SIGTERM or SIGHUP into a wish that the loop respects.
+    """Turn the first Ctrl-C, SIGTERM or SIGHUP into a request that the loop respects.
 
     A second one interrupts at once.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from calibration.reference.pool import crew
+from calibration.reference.pool import worker_processes
 from des.base.parallel_map import ParallelMap
 from scenarios.frame.ray_extra import ray_module
 
@@ -20,5 +20,5 @@ def workplace(workers: int, ray: str | None = None) -> Iterator[ParallelMap]:
         with place(ray, num_cpus=workers) as at_work:
             yield at_work
         return
-    with crew(workers) as at_work:
+    with worker_processes(workers) as at_work:
         yield at_work

@@ -46,7 +46,7 @@ def run_in_folder(
         with RunFolder.opened(config.out or newest_run(PROG)) as folder:
             return _code(ready(_begun(config, given, folder, recorded)), folder)
     train = ready(config)
-    with RunFolder.created(config.out or _numbered(max(_numbers(), default=0) + 1)) as folder:
+    with RunFolder.created(config.out or _number(max(_numbers(), default=0) + 1)) as folder:
         folder.write_config(recorded(config), _inputs(config))
         return _code(train, folder)
 
@@ -102,10 +102,10 @@ def newest_run(prog: str) -> Path:
     numbers = _numbers()
     if not numbers:
         raise UsageError(f"{prog}: --resume must find a run in {RUNS}, or be told by --out")
-    return _numbered(max(numbers))
+    return _number(max(numbers))
 
 
-def _numbered(number: int) -> Path:
+def _number(number: int) -> Path:
     return RUNS / f"east_west-{number:03}"
 
 

@@ -61,7 +61,7 @@ exit codes: 0 ended by --once, --dry-run or SIGTERM; 2 bad input, or the state i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(LayerFlags, NetworkFlag):
-    """Settings of a watch; the fields are the flags."""
+    """Flags of a watch."""
 
     network: str = required("world as it is thought to be: YAML or JSON, or a name", is_file=True)
     job: str | None = option(

@@ -154,7 +154,7 @@ class Watcher:
         """
         now_s = self.clock()
         arrivals = self.source.arrivals()
-        for problem in (*arrivals.problems, *self._taken(arrivals, now_s), *self._said(now_s)):
+        for problem in (*arrivals.problems, *self._taken(arrivals, now_s), *self._say(now_s)):
             self.metrics.problems += 1
             self.complain(problem)
         began_s = time.perf_counter()
@@ -192,7 +192,7 @@ class Watcher:
         for about, count in late.items():
             yield f"{about}: {count} observations left out, newer ones are known"
 
-    def _said(self, now_s: float) -> Iterator[str]:
+    def _say(self, now_s: float) -> Iterator[str]:
         """Say a clock that went back, and links that have become stale or are measured again."""
         latest_s = self.state.watch.time_s
         if now_s < latest_s:

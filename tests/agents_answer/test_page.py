@@ -5,7 +5,7 @@ from examples import SAMPLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.answer.figures import figure
+from agents.answer.number_texts import figure
 from agents.answer.sections import Section, as_html, as_text
 
 TABLE = Section(title="A <b>", lines=("one",), head=("name", "s"), rows=(("x", "1.5"),))

@@ -7,7 +7,7 @@ from bound_cases import bind_plan, bound_plan, job, site, sites
 
 from agents.answer.bound_answer import answer_bound
 from agents.answer.bound_page import bound_sections
-from agents.answer.figures import figure
+from agents.answer.number_texts import figure
 from agents.answer.transport_times import transport_dict, transport_section, transport_times
 from agents.decision.training_job import TrainingJob
 from agents.judge.nccl_sockets import DEFAULT_CHUNK_BYTES, nccl_step_s, site_borders

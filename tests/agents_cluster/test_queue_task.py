@@ -12,7 +12,7 @@ import agents
 from agents.cluster.key_orderings import ShortestRemaining
 from agents.cluster.learnt_ordering import LearntOrdering, trained_ordering_network
 from agents.cluster.queue_batch import QueueBatch
-from agents.cluster.queue_task import QueueSimulator, drawn_queue, queue_policy
+from agents.cluster.queue_task import QueueSimulator, draw_queue, queue_policy
 from agents.cluster.weighted_ordering import SHORTEST_REMAINING, WeightedOrdering
 from agents.ppo.checkpoint import CheckpointError, save_checkpoint
 from agents.ppo.ppo_config import PPOConfig
@@ -22,7 +22,7 @@ from des.cluster.running import run
 
 def small_queue(seed):
     """The first 12 jobs of a queue."""
-    world = drawn_queue(seed)
+    world = draw_queue(seed)
     return replace(world, jobs=tuple(world.jobs)[:12])
 
 

@@ -12,7 +12,7 @@ from agents.decision.levels import LEVELS, level_of
 from agents.decision.run_epochs import CourseError, run_course
 from agents.decision.situation import Decision
 from agents.replanning.rules import Horizon
-from agents.replanning.search_schedulers import replan, searched_anew
+from agents.replanning.search_schedulers import replan, search_anew
 from agents.replanning.tables import costs_of, tables_of, total_s
 from des import InfeasiblePlacementError, Topology
 
@@ -182,7 +182,7 @@ def test_a_plan_that_works_no_longer_is_left_for_one_that_does():
     small = Topology.of([unit_domain("A"), unit_domain("B", memory_bytes=9.0)], FREE_PAIR.links)
     hand = HandWorld(epochs=(FREE_PAIR, small))
 
-    result = run_course(hand, 0, replan(searched_anew, horizon_epochs=0.0))
+    result = run_course(hand, 0, replan(search_anew, horizon_epochs=0.0))
 
     assert set(result.rows[0].plan.placement.domain_of_layer) == {0, 1}
     assert set(result.rows[1].plan.placement.domain_of_layer) == {0}

@@ -18,7 +18,7 @@ from agents.flat.task import PlacementTask, RewardWeights
 from agents.flat.worlds import DrawnWorld, GivenWorld
 from agents.ppo.batch_step import BatchStep
 from des import Corrections, Law, Link, Topology, UniformLaw, build_workload, read_topology
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.plan.replacement import Replacement
 from des.world.hosts import HOSTS
 from des.world.runtime import RUNTIMES
@@ -46,8 +46,8 @@ def assert_equals_episodes(
         steps = [environment.step(action) for action in actions]
     for position in range(num_envs):
         episode, number = Episode(task), 0
-        seat_seed = derived_seed(SEED, position, 0)
-        observation = episode.begin(int(derived_seed(seat_seed, number, 0)))
+        seat_seed = derive_seed(SEED, position, 0)
+        observation = episode.begin(int(derive_seed(seat_seed, number, 0)))
         np.testing.assert_array_equal(first[position], observation)
         for action, step in zip(actions, steps, strict=True):
             alone = episode.step(task.codec.decode(action[position].tolist()))
@@ -59,7 +59,7 @@ def assert_equals_episodes(
             assert step.truncated[position] == alone.truncated
             if alone.truncated:
                 number += 1
-                observation = episode.begin(int(derived_seed(seat_seed, number, 0)))
+                observation = episode.begin(int(derive_seed(seat_seed, number, 0)))
             np.testing.assert_array_equal(step.observations[position], observation)
     return steps
 

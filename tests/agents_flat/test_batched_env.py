@@ -23,12 +23,12 @@ from agents.flat.batched_env import BatchedPlacementEnv
 from agents.flat.episode import Episode
 from agents.flat.worlds import GivenWorld
 from des import Topology
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 
 
 def seed_of(position: int, number: int) -> int:
     """Seed of an episode of an environment, derived from that of the batch in two steps."""
-    return derived_seed(derived_seed(SEED, position, 0), number, 0)
+    return derive_seed(derive_seed(SEED, position, 0), number, 0)
 
 
 # One thread.

@@ -27,7 +27,7 @@ from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld, GivenWorld
 from des import DYNAMICS, LinkState, Movement, Topology, UniformLaw, read_topology, simulate_epoch
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.dynamics import MarkovModulated
 from des.plan.replacement import Replacement
 from des.world.transport import Transport
@@ -124,7 +124,7 @@ def test_an_episode_follows_one_course_whose_epochs_begin_where_the_last_has_end
     episode, start_s = Episode(task), 0.0
     episode.begin(seed)
     for last, placement in pairwise([task.uniform_placement, *chosen]):
-        movement = Movement(law=law, seed=int(derived_seed(seed, 0, 1)), start_s=start_s)
+        movement = Movement(law=law, seed=int(derive_seed(seed, 0, 1)), start_s=start_s)
         epoch = simulate_epoch(
             dataclasses.replace(topology, movement=movement).at_start(),
             task.workload,

@@ -15,7 +15,7 @@ from agents.flat.episode import Episode
 from agents.flat.task import PlacementTask
 from agents.flat.worlds import DrawnWorld, GivenWorld, path_matrices
 from des import Placement, UniformLaw, simulate_epoch
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.plan.replacement import Replacement
 
 COSTLY = Replacement(restart_s=3.0)
@@ -124,7 +124,7 @@ def test_an_episode_is_its_epochs_one_after_the_other(
     episode.begin(seed)
     for index, (last, placement) in enumerate(pairwise([given.uniform_placement, *chosen])):
         epoch = simulate_epoch(
-            topology.epoch_of(int(derived_seed(seed, 1 + index, 0))),
+            topology.epoch_of(int(derive_seed(seed, 1 + index, 0))),
             workload,
             given.plan(placement),
             num_iterations=num_iterations,
@@ -190,10 +190,10 @@ def test_worlds_and_epochs_have_seeds_derived_from_that_of_the_episode():
     episode = Episode(given)
     episode.begin(41)
 
-    base = source.world(int(derived_seed(41, 0, 0)))
+    base = source.world(int(derive_seed(41, 0, 0)))
     assert episode.base_world == base
     for epoch in range(3):
-        assert episode.topology == base.epoch_of(int(derived_seed(41, 1 + epoch, 0)))
+        assert episode.topology == base.epoch_of(int(derive_seed(41, 1 + epoch, 0)))
         episode.step(given.uniform_placement)
 
 

@@ -17,7 +17,7 @@ from agents.hi_ppo.placement.features import features_of
 from agents.hi_ppo.placement.proposals import Proposer
 from agents.hi_ppo.policies import Policies, shipped
 from agents.judge.look_ahead import PlanJudge
-from agents.planners.choice.chains import grown_chain
+from agents.planners.choice.chains import grow_chain
 from des import Link, Topology, migration_s, read_topology, simulate
 
 RING = replace(read_topology("east_central_west"), movement=None)
@@ -57,7 +57,7 @@ def test_chains_follow_the_quickest_link_to_a_domain_not_yet_taken():
     for link in world.links:
         speed["ABCDE".index(link.source), "ABCDE".index(link.target)] = link.bandwidth_bytes_per_s
     for row, size in zip(orders.domains, orders.sizes, strict=True):
-        assert tuple(row[:size]) == grown_chain(speed, int(row[0]))[:size]
+        assert tuple(row[:size]) == grow_chain(speed, int(row[0]))[:size]
 
 
 def test_orders_are_no_longer_than_a_plan_may_be_and_the_same_for_a_seed():

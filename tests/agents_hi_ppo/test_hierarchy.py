@@ -9,9 +9,9 @@ from small_policies import JOB, THREE, coordinator, situation_on, slowed, with_m
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.coordinator import NoValidPlanError
 from agents.hi_ppo.hierarchy import CompleteDecision, Hierarchy
+from agents.hi_ppo.local.agreement import cases_of
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.hi_ppo.local.policy import LocalArchitecture
-from agents.hi_ppo.local.together import cases_of
 from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.hi_ppo.validation import require_free, require_valid
 from des import (

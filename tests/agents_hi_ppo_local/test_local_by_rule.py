@@ -8,10 +8,10 @@ from local_reference import seconds_per_sequence
 from local_servers import agent_of, shapes_of
 
 from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.local.agreement import with_gpus, with_local
 from agents.hi_ppo.local.case import DomainCase, ServersCase
 from agents.hi_ppo.local.decide import SharedSetting
 from agents.hi_ppo.local.options import LocalOption
-from agents.hi_ppo.local.together import with_gpus, with_local
 from des import (
     Domain,
     InfeasiblePlacementError,

@@ -8,9 +8,9 @@ from local_servers import agent_of, chain_s, shapes_of
 
 from agents.decision.training_job import TrainingJob
 from agents.hi_ppo.known_gpus import gpus_of_domains
+from agents.hi_ppo.local.agreement import cases_of, settle, with_local, workload_of
 from agents.hi_ppo.local.chains import Chains, DomainBorder
 from agents.hi_ppo.local.device_times import DeviceTimes
-from agents.hi_ppo.local.together import cases_of, settle, with_local, workload_of
 from des import Placement, Plan, read_topology
 from des.compiled.simulate import simulate_compiled
 

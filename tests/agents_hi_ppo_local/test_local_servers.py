@@ -13,6 +13,7 @@ from agents.devices.binding_bounds import least_iteration_s
 from agents.devices.binding_search import quick_binding
 from agents.devices.binding_times import iteration_s, work_at
 from agents.hi_ppo.known_gpus import gpus_of_domains
+from agents.hi_ppo.local.agreement import bound_topology, cases_of, settle, with_local, workload_of
 from agents.hi_ppo.local.bound_plans import (
     border_joint,
     exhaustive,
@@ -27,7 +28,6 @@ from agents.hi_ppo.local.features import observe
 from agents.hi_ppo.local.options import LocalOption, options_of
 from agents.hi_ppo.local.policy import option_scores
 from agents.hi_ppo.local.rules import largest_tensor, least_estimate
-from agents.hi_ppo.local.together import bound_topology, cases_of, settle, with_local, workload_of
 from des import Corrections, Parallelism, Placement, Plan
 from des.compiled.simulate import simulate_compiled
 from des.devices.gpus import GpuTopology

@@ -8,8 +8,7 @@ from local_servers import agent_of
 from test_local_options import domain_of_gpus
 
 from agents.decision.training_job import TrainingJob
-from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
-from agents.hi_ppo.local.together import (
+from agents.hi_ppo.local.agreement import (
     agree,
     bound_topology,
     cases_of,
@@ -17,6 +16,7 @@ from agents.hi_ppo.local.together import (
     with_local,
     workload_of,
 )
+from agents.hi_ppo.local.decide import LocalDecision, SharedSetting
 from des import (
     InfeasiblePlacementError,
     Link,

@@ -13,7 +13,7 @@ from move_episodes import epoch_costs, following_rule, random_tables
 from agents.decision.levels import LEVELS
 from agents.decision.situation import Preference
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
-from agents.hi_ppo.moves.move_env import clairvoyant_work, game_of, joined_games
+from agents.hi_ppo.moves.move_env import clairvoyant_work, game_of, join_games
 from agents.hi_ppo.moves.move_network import MoveNetwork
 from agents.hi_ppo.moves.move_policy import MoveArchitecture, MovePolicy, move_network_payload
 from agents.hi_ppo.moves.move_rules import (
@@ -117,7 +117,7 @@ def test_no_policy_costs_less_than_the_least_and_chances_add_up(seed: int) -> No
 
 def test_games_side_by_side_cost_what_they_cost_alone() -> None:
     games = [game_of(MoveCosts.of(random_tables(seed, num_plans=3 + seed))) for seed in range(3)]
-    together = joined_games(games)
+    together = join_games(games)
 
     for rule in (0, index_of("order", 2.0), index_of("split", 8.0)):
         alone = [epoch_costs(game, following_rule(game, rule))[0] for game in games]

@@ -6,7 +6,7 @@ from move_episodes import epoch_costs, following_rule, greedy, random_tables
 
 from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
-from agents.hi_ppo.moves.move_env import game_of, joined_games
+from agents.hi_ppo.moves.move_env import game_of, join_games
 from agents.hi_ppo.moves.move_rules import PIPELINE_RULES
 from agents.hi_ppo.moves.move_training import MoveTrainer, choice_probabilities
 from agents.replanning.tables import EpisodeTables
@@ -25,7 +25,7 @@ def persistent_or_not(seed: int) -> EpisodeTables:
 def test_what_is_learnt_beats_every_fixed_rule_where_persistence_decides() -> None:
     """Half of the worlds flicker and half hold; the policy can tell from what it has seen."""
     train = [game_of(MoveCosts.of(persistent_or_not(seed))) for seed in range(80)]
-    held_out = joined_games(
+    held_out = join_games(
         [game_of(MoveCosts.of(persistent_or_not(seed))) for seed in range(1000, 1040)]
     )
     config = MoveTrainingConfig(num_updates=30, episodes_per_update=40, minibatch_states=512)

@@ -17,7 +17,7 @@ from agents.hi_ppo.placement.placement_checkpoint import load_placement
 from agents.hi_ppo.placement.placement_policy import (
     PlacementPolicy,
     decode_orders,
-    drawn_noise,
+    draw_noise,
     orders_of,
     scores_of,
 )
@@ -115,7 +115,7 @@ def test_orders_have_the_probabilities_of_the_teacher_forced_pointer() -> None:
         generator = torch.Generator().manual_seed(1)
         drawn = [
             decode_orders(
-                scores_of(scores, row, size), one.facts, drawn_noise(64, size, generator), size
+                scores_of(scores, row, size), one.facts, draw_noise(64, size, generator), size
             )
             for row, (one, size) in enumerate(zip(features, (4, 7), strict=True))
         ]
@@ -132,7 +132,7 @@ def test_probabilities_of_all_orders_add_up_to_one() -> None:
     features = seen(*drawn_case(4, 3, 12))
     with torch.no_grad():
         scores = scores_of(small_policy()(networks_of([features]))[1], 0)
-    noise = drawn_noise(20_000, 3, torch.Generator().manual_seed(0))
+    noise = draw_noise(20_000, 3, torch.Generator().manual_seed(0))
 
     drawn = decode_orders(scores, features.facts, noise, 3)
 
@@ -157,7 +157,7 @@ def test_orders_hold_the_model_and_keep_to_links() -> None:
     features = features_of(topology, job, tight)
     with torch.no_grad():
         scores = scores_of(small_policy()(networks_of([features]))[1], 0)
-    noise = drawn_noise(500, 6, torch.Generator().manual_seed(0))
+    noise = draw_noise(500, 6, torch.Generator().manual_seed(0))
 
     drawn = decode_orders(scores, features.facts, noise, 5)
 
@@ -247,7 +247,7 @@ def test_a_policy_comes_back_from_its_file(tmp_path) -> None:
 def test_noise_of_a_seed_is_that_of_a_generator_of_torch() -> None:
     """Both are seeded as the Mersenne twister's authors do it; logarithms differ in rounding."""
     for seed in (0, 5, 2**31 + 1):
-        expected = drawn_noise(6, 4, torch.Generator().manual_seed(seed))
+        expected = draw_noise(6, 4, torch.Generator().manual_seed(seed))
         np.testing.assert_allclose(seeded_noise(6, 4, seed)[1:], expected[1:], rtol=2e-6, atol=1e-6)
     assert not seeded_noise(6, 4, 0)[0].any()
 

@@ -101,7 +101,7 @@ def test_plans_with_a_limit_take_what_others_take_and_are_given_up_only_where_sl
     for limit_s in (np.inf, float(np.median(expected_s))):
         found_s = np.full(count, np.nan)
         batch = CountedPlans(job, tools.paces, plans, counts)
-        makespans(tools.desk, batch, ordered, count, np.full(count, limit_s), found_s)
+        makespans(tools.scratch, batch, ordered, count, np.full(count, limit_s), found_s)
         is_below = expected_s < limit_s
         assert (found_s[is_below] == expected_s[is_below]).all()
         assert (found_s[~is_below] >= limit_s).all()

@@ -23,7 +23,7 @@ from agents.hi_ppo.spot.task import (
     OFFER_SIZE,
     SpotObserver,
     SpotTask,
-    drawn_spot_world,
+    draw_spot_world,
 )
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
 from agents.ppo.networks import ActorCritic, NetworkArchitecture, PointerNetwork, network_of
@@ -100,7 +100,7 @@ def test_candidates_that_do_not_fit_are_refused(changes):
 
 
 def test_observations_show_what_is_allowed_and_held():
-    world, law = drawn_spot_world(3)
+    world, law = draw_spot_world(3)
     observer, batch = SpotObserver.of([world], [law]), SpotBatch([world], [0], [0])
     view = batch.view()
     up = np.flatnonzero(observer.allowed(view)[0])
@@ -189,7 +189,7 @@ def test_a_training_gives_the_same_weights_twice(tmp_path):
     learner().load_state(load_checkpoint(path))
     assert network_payload(spot_network(path))["candidate_size"] == OFFER_SIZE
 
-    world, law = drawn_spot_world(1)
+    world, law = draw_spot_world(1)
     world = replace(world, course=world.course.part(0.0, 0.1))
     policies = [
         LearntSpotPolicy.of(each, [world], [law]) for each in (one.network, spot_network(path))
@@ -199,7 +199,7 @@ def test_a_training_gives_the_same_weights_twice(tmp_path):
 
 
 def test_random_offers_are_among_those_allowed():
-    world, law = drawn_spot_world(5)
+    world, law = draw_spot_world(5)
     view = SpotBatch([world], [0], [0]).view()
     observer = SpotObserver.of([world], [law])
 

@@ -29,7 +29,7 @@ from des import (
 )
 from des.plan.learners import Learners, learners_of
 from des.simulation.iteration import exchange_behind_s
-from des.simulation.together import iterate_together
+from des.simulation.shared_links import iterate_together
 from des.training.epoch import simulate_epoch
 from des.training.learners import run_learners
 

@@ -12,7 +12,7 @@ from strategies import free_world, unit_workload
 from agents.decision.plan_space import PlanSpace
 from agents.decision.training_job import TrainingJob
 from agents.decision.whole_plan import WholeProblem
-from agents.planners.bounds.checked_sets import CheckedSets, packed_sets
+from agents.planners.bounds.checked_sets import CheckedSets, pack_sets
 from agents.planners.bounds.due_exchanges import DueExchange, ExchangeWay, write_exchanges_s
 from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.bounds.set_kernels import best_packing, best_rests
@@ -88,7 +88,7 @@ def test_packed_sets_are_the_best_of_all_packings(counts, num_groups):
 
     assert best_packing(counts, rests[0]) == best
     if best > 0.0:
-        found = packed_sets(counts, rests)
+        found = pack_sets(counts, rests)
         assert counts[found].sum() == best
         assert sum(found) == np.bitwise_or.reduce(found)
 

@@ -11,7 +11,7 @@ from strategies import free_world, plan, topologies, unit_domain, unit_workload,
 from agents.decision.depths import DEPTHS
 from agents.decision.plan_space import HALVED_SCHEDULES
 from agents.decision.problem import PlanningProblem
-from agents.planners.choice.choosing import best_of, shared_out
+from agents.planners.choice.choosing import best_of, share_out
 from agents.planners.choice.depth import with_best_depth, with_best_schedule
 from agents.planners.exact.exact import exact
 from agents.planners.rules.megatron import megatron
@@ -162,5 +162,5 @@ def test_the_best_of_plans_leaves_out_what_no_path_joins():
 
 
 def test_shares_add_up_and_the_earlier_wins_a_tie():
-    assert shared_out(7, [1.0, 1.0, 1.0]) == [3, 2, 2]
-    assert shared_out(1, [1.0, 2.0]) == [0, 1]
+    assert share_out(7, [1.0, 1.0, 1.0]) == [3, 2, 2]
+    assert share_out(1, [1.0, 2.0]) == [0, 1]

@@ -15,7 +15,7 @@ from agents.decision.situation import Situation
 from agents.planners.choice.chains import (
     best_chain,
     best_ring,
-    grown_chain,
+    grow_chain,
     mutual_links,
     orders_to_look_at,
     sets_by_mutual_bandwidth,
@@ -90,8 +90,8 @@ def test_sets_of_domains_come_by_their_slowest_link(seed, size):
 def test_a_chain_grows_along_the_fastest_link():
     bandwidth = np.array([[0, 1, 3, 0], [1, 0, 2, 0], [3, 2, 0, 0], [0, 0, 0, 0]])
 
-    assert grown_chain(bandwidth, 1) == (1, 2, 0)  # nothing leads to the last
-    assert grown_chain(bandwidth, 3) == (3,)
+    assert grow_chain(bandwidth, 1) == (1, 2, 0)  # nothing leads to the last
+    assert grow_chain(bandwidth, 3) == (3,)
 
 
 @pytest.mark.parametrize(("size", "all_up_to", "count"), [(4, 4, 64), (4, 3, 15), (14, 6, 14 * 14)])

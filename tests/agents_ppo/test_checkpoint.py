@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.ppo.checkpoint import CheckpointError, load_checkpoint, packed_content, save_checkpoint
+from agents.ppo.checkpoint import CheckpointError, load_checkpoint, pack_content, save_checkpoint
 from agents.ppo.distributions import ordinal_z
 from agents.ppo.networks import ActorCritic, NetworkArchitecture
 from agents.ppo.normaliser import ObservationMoments
@@ -126,7 +126,7 @@ def test_truncated_file_is_refused(intact, share):
 )
 def test_other_safetensors_files_are_refused_by_name(tmp_path: Path, metadata, payload, complaint):
     path = tmp_path / "other.safetensors"
-    path.write_bytes(packed_content(payload, metadata))
+    path.write_bytes(pack_content(payload, metadata))
 
     with pytest.raises(CheckpointError, match=f"other.safetensors: .*{complaint}"):
         load_checkpoint(path)

@@ -9,10 +9,10 @@ import torch
 from agents.ppo.checkpoint import (
     CheckpointError,
     load_checkpoint,
-    packed_content,
+    pack_content,
     require_held,
     save_checkpoint,
-    unpacked_content,
+    unpack_content,
 )
 
 DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"]
@@ -22,14 +22,14 @@ DTYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "u
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,), (2, 0, 3), (1, 1)])
 def test_arrays_and_tensors_come_back_as_they_were(dtype, shape):
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
-    packed = packed_content({"a": array}, {})
+    packed = pack_content({"a": array}, {})
 
-    found = unpacked_content(packed)[1]["a"]
+    found = unpack_content(packed)[1]["a"]
 
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)
     found.fill(1)  # memory of its own
-    assert packed_content({"a": torch.from_numpy(array)}, {}) == packed
+    assert pack_content({"a": torch.from_numpy(array)}, {}) == packed
 
 
 def laid_out(header: dict[str, object], body: bytes) -> bytes:
@@ -39,7 +39,7 @@ def laid_out(header: dict[str, object], body: bytes) -> bytes:
 
 def test_the_file_is_laid_out_as_safetensors_says():
     """By the format's page: length, header of JSON, bytes; read here without our reader."""
-    packed = packed_content({"net": {"bias": np.arange(3.0)}, "update": 4}, {"format": "f"})
+    packed = pack_content({"net": {"bias": np.arange(3.0)}, "update": 4}, {"format": "f"})
 
     size = int.from_bytes(packed[:8], "little")
     header = json.loads(packed[8 : 8 + size])
@@ -66,12 +66,12 @@ def test_an_array_that_is_not_its_bytes_is_refused(entry, complaint, monkeypatch
     packed = laid_out({"__metadata__": content, "a": {"dtype": "F64", **entry}}, bytes(8))
 
     with pytest.raises(ValueError, match=complaint):
-        unpacked_content(packed)
+        unpack_content(packed)
 
 
 def test_a_header_of_too_many_values_is_refused_before_it_is_read():
     with pytest.raises(ValueError, match="at most 1000000 values"):
-        unpacked_content(laid_out({"a": [0] * 1_000_001}, b""))
+        unpack_content(laid_out({"a": [0] * 1_000_001}, b""))
 
 
 def test_a_network_larger_than_its_parameters_is_refused_before_it_is_made():

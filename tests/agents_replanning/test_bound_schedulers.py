@@ -13,7 +13,7 @@ from agents.replanning.bound_schedulers import (
     BoundScheduler,
     bound_planner,
     bound_scheduler,
-    completed_plan,
+    complete_plan,
     pool_binder,
     search_bound_scheduler,
 )
@@ -60,7 +60,7 @@ def situation(last=None, **changes):
 
 def completed(plan):
     problem = PlanningProblem(topology=sites(), workload=job())
-    return completed_plan(problem, plan, MEGATRON)
+    return complete_plan(problem, plan, MEGATRON)
 
 
 def test_a_plan_is_bound_seen_as_it_was_proposed_and_kept_with_its_gpus():

@@ -9,11 +9,11 @@ from epoch_cases import FREE_PAIR, HandWorld, slowed
 from search_cases import drawn_case
 from strategies import plan, world
 
-from agents.decision.held import distinct_networks
+from agents.decision.frozen_network import distinct_networks
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
 from agents.replanning.pool import candidate_pool, mean_network
-from agents.replanning.pool_thinning import chosen_plans
+from agents.replanning.pool_thinning import choose_plans
 from agents.replanning.rules import clairvoyant
 from agents.replanning.tables import tables_of, total_s
 
@@ -177,5 +177,5 @@ def test_plans_are_chosen_that_are_best_over_some_stretch_then_the_next_best():
     undone = -np.array([[5.0, 1.0, 4.0, 2.0, 1.5], [1.0, 5.0, 4.0, 2.0, -np.inf]])
     reach = np.array([[9.0, 9.0, 0.0, 9.0, 9.0]] * 2)
 
-    assert chosen_plans(undone, reach, 5).tolist() == [2, 0, 1, 3, 4]
-    assert chosen_plans(undone, reach, 2).tolist() == [2, 0]
+    assert choose_plans(undone, reach, 5).tolist() == [2, 0, 1, 3, 4]
+    assert choose_plans(undone, reach, 2).tolist() == [2, 0]

@@ -17,7 +17,7 @@ from agents.decision.levels import LEVELS
 from agents.judge.search_judge import Judge
 from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import step_times_s, step_wan_bytes
-from agents.replanning.tables import costs_of, foreseen, joined_tables, tables_of, total_s
+from agents.replanning.tables import costs_of, foreseen, join_tables, tables_of, total_s
 from des import (
     NO_CORRECTIONS,
     DiLoCo,
@@ -273,11 +273,11 @@ def test_draws_that_follow_on_one_another_know_a_plan_from_the_first_that_yields
         tables_of(hand, 0, [WHOLE, HALVES], known_from=[0, epoch]) for epoch in (3, 2, 0)
     )
 
-    assert joined_tables([never, late]).known_from.tolist() == [0, 5]
-    assert joined_tables([late, early]).known_from.tolist() == [0, 2]
-    assert joined_tables([never, foreseen(late)]).known_from.tolist() == [0, 3]
-    assert joined_tables([never, never]).known_from.tolist() == [0, 6]
-    assert joined_tables([foreseen(late)] * 2).known_from is None
+    assert join_tables([never, late]).known_from.tolist() == [0, 5]
+    assert join_tables([late, early]).known_from.tolist() == [0, 2]
+    assert join_tables([never, foreseen(late)]).known_from.tolist() == [0, 3]
+    assert join_tables([never, never]).known_from.tolist() == [0, 6]
+    assert join_tables([foreseen(late)] * 2).known_from is None
 
 
 def test_copies_of_the_model_have_the_mean_time_and_bytes_of_their_steps():

@@ -19,7 +19,7 @@ from agents.replanning.rules import (
     value_iteration,
 )
 from agents.replanning.table import RULES
-from agents.replanning.tables import foreseen, joined_tables, levels_of, total_s
+from agents.replanning.tables import foreseen, join_tables, levels_of, total_s
 
 TURN = tables_by_hand(
     [[10.0, 12.0], [10.0, 6.0], [10.0, 6.0], [10.0, 20.0]],
@@ -131,7 +131,7 @@ def test_value_iteration_learns_from_other_draws_where_they_are_given():
     moves, dear_moves = 4.0 * (1.0 - np.eye(2)), 8.0 * (1.0 - np.eye(2))
     tables = tables_by_hand([[1.0, 1.5]] * 3, moves, base_s=[1.0, 2.0], epoch_s=9.0)
     dear = tables_by_hand([[9.0, 1.0]], dear_moves, base_s=[1.0, 2.0], epoch_s=9.0)
-    samples = joined_tables([dear, dear])
+    samples = join_tables([dear, dear])
 
     assert expected_undone(samples, 3).tolist() == [[0.0, 0.0], [-1.0, -9.0], [-10.0, -18.0]]
     assert value_iteration(tables).tolist() == [0, 0, 0]
@@ -142,7 +142,7 @@ def test_value_iteration_refuses_samples_of_other_plans():
     with pytest.raises(ValueError, match="samples must be of the 2 plans"):
         value_iteration(TURN, drawn_tables(0, 2, 3))
     with pytest.raises(ValueError, match="parts must be of the same plans, got 2"):
-        joined_tables([TURN, drawn_tables(0, 2, 3)])
+        join_tables([TURN, drawn_tables(0, 2, 3)])
 
 
 def test_the_clairvoyant_begins_where_it_wants_to_be_later():

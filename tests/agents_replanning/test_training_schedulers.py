@@ -13,7 +13,7 @@ from agents.replanning.table import RULES, SCHEDULERS
 from agents.replanning.training_schedulers import (
     ScheduledRun,
     TrainingEpisode,
-    planned_ahead,
+    plan_ahead,
     plans_of_rule,
 )
 from des import TrainingRun, UniformLaw, run_training
@@ -114,7 +114,7 @@ def test_every_rule_decides_a_training_run(name, law):
     episode = TrainingEpisode(topology=topology, workload=JOB, schedule="1f1b", run=RUN)
 
     plans = plans_of_rule(RULES[name], episode)
-    history = run_training(topology, JOB, planned_ahead(plans), RUN)
+    history = run_training(topology, JOB, plan_ahead(plans), RUN)
 
     assert len(plans) == 4
     assert [row.plan for row in history.epochs] == [plans[row.epoch] for row in history.epochs]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watched_job import REQUEST, WORLD, after, seen, used_sites, watch
 
-from agents.judge.placed_plans import placed_on
+from agents.judge.placed_plans import place_on
 from agents.replanning.other_plans import OtherPlans, RememberedPlan
 
 
@@ -195,5 +195,5 @@ def test_a_placed_plan_takes_the_same_time_whatever_order_the_sites_have():
     plan = after(watch(), 0).plan
     turned = type(WORLD).of(WORLD.domains[::-1], WORLD.links)
 
-    assert placed_on(plan, turned).step_s == plan.step_s
-    assert used_sites(placed_on(plan, turned)) == used_sites(plan)
+    assert place_on(plan, turned).step_s == plan.step_s
+    assert used_sites(place_on(plan, turned)) == used_sites(plan)

@@ -8,7 +8,7 @@ import pytest
 
 from agents.scheduling.make_task import make_world
 from des import DYNAMICS, Movement, UniformLaw, read_topology
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 
 
 def shipped(**changes):
@@ -21,7 +21,7 @@ def test_links_are_those_of_one_movement_whatever_is_asked_first(law):
     forward = [world.epoch_topology(7, epoch) for epoch in range(4)]
     world.epoch_topology(8, 0)
     back = [world.epoch_topology(7, epoch) for epoch in (3, 2, 1, 0)]
-    seed = int(derived_seed(7, 0, 0))
+    seed = int(derive_seed(7, 0, 0))
 
     assert forward == back[::-1]
     assert len({one.links for one in forward}) > 1

@@ -7,10 +7,10 @@ import pytest
 from agents.decision.training_job import TrainingJob
 from agents.judge.step_times import mean_step
 from agents.search.copies import along_tree_s, around_ring_s
-from agents.search.desk import SearchDesk
 from agents.search.exchanges import other_exchanges
 from agents.search.settings import BoundSetting, Degrees
 from agents.search.shared_parts import SharedParts
+from agents.search.workspace import Workspace
 from des import NO_CORRECTIONS, DiLoCo, GradientExchange, Placement, Plan, read_topology
 
 WORLD = replace(read_topology("east_central_west"), movement=None)
@@ -32,8 +32,8 @@ def others_of(plan: Plan, hub: int | None = None) -> dict[Plan, float]:
         for ends in [(WORLD.index_of[one.source], WORLD.index_of[one.target])]
     )
     world = replace(WORLD, links=links)
-    desk = SearchDesk(topology=world, job=JOB, corrections=NO_CORRECTIONS, shared=SharedParts())
-    found = [plan, *other_exchanges(desk.tables, WORKLOAD, plan)]
+    workspace = Workspace(topology=world, job=JOB, corrections=NO_CORRECTIONS, shared=SharedParts())
+    found = [plan, *other_exchanges(workspace.tables, WORKLOAD, plan)]
     return {one: mean_step(world, WORKLOAD, one, NO_CORRECTIONS)[0] for one in found}
 
 
@@ -72,7 +72,7 @@ def test_the_estimate_of_a_tree_is_of_its_slowest_link_which_is_not_the_slow_one
         for one in WORLD.links
     )
     world = replace(WORLD, links=links)
-    desk = SearchDesk(topology=world, job=JOB, corrections=NO_CORRECTIONS, shared=SharedParts())
+    workspace = Workspace(topology=world, job=JOB, corrections=NO_CORRECTIONS, shared=SharedParts())
     setting = BoundSetting(
         degrees=Degrees(tensor=1, is_perfect=True),
         microbatch_size=1,
@@ -82,5 +82,7 @@ def test_the_estimate_of_a_tree_is_of_its_slowest_link_which_is_not_the_slow_one
     )
     groups, num_bytes = ((1,), (0,), (2,)), 1e12
 
-    assert along_tree_s(desk, setting, groups, num_bytes) == pytest.approx(num_bytes / 2e10)
-    assert around_ring_s(desk, setting, groups, num_bytes) == pytest.approx(2 / 3 * num_bytes / 2e8)
+    assert along_tree_s(workspace, setting, groups, num_bytes) == pytest.approx(num_bytes / 2e10)
+    assert around_ring_s(workspace, setting, groups, num_bytes) == pytest.approx(
+        2 / 3 * num_bytes / 2e8
+    )

@@ -6,7 +6,7 @@ from bound_cases import NODES, site, sites
 
 from agents.decision.training_job import TrainingJob
 from agents.search.chains import SiteChains, all_chains, changed_chains, near_chains
-from agents.search.schedule_choice import surveyed_schedules, unpaced_schedules
+from agents.search.schedule_choice import survey_schedules, unpaced_schedules
 from agents.search.search import PlanRequest, bound_settings
 from agents.search.settings import BoundSetting, Degrees, degrees_of, most_context_of, num_stages_of
 from agents.trainers.table import trainer_named
@@ -80,11 +80,11 @@ def test_a_request_refuses_what_is_not_searched():
 def test_schedules_without_a_pace_are_left_to_the_last_few_plans():
     reference, megatron = trainer_named("reference"), trainer_named("megatron")
 
-    assert surveyed_schedules(reference, ("1f1b", "zb_auto")) == ("1f1b",)
+    assert survey_schedules(reference, ("1f1b", "zb_auto")) == ("1f1b",)
     assert unpaced_schedules(reference, ("1f1b", "zb_auto")) == ("zb_auto",)
-    assert "zb_h1" in surveyed_schedules(reference, ("zb_auto",))
+    assert "zb_h1" in survey_schedules(reference, ("zb_auto",))
     assert unpaced_schedules(megatron, ()) == ()
-    assert surveyed_schedules(megatron, ()) == megatron.schedules
+    assert survey_schedules(megatron, ()) == megatron.schedules
 
 
 def test_all_chains_are_all_orders_of_all_sets():

@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from agents.search.rings import grown_ring, quickest_ring
+from agents.search.rings import grow_ring, quickest_ring
 from agents.search.trees import best_tree
 
 
@@ -46,7 +46,7 @@ def test_a_ring_grows_by_the_nearest_by_hand():
     )
     order = np.empty(4)
 
-    assert grown_ring(step_s, 4, 2, order) == (9.0, 1.0 + 4.0 + 2.0 + 9.0)
+    assert grow_ring(step_s, 4, 2, order) == (9.0, 1.0 + 4.0 + 2.0 + 9.0)
     assert order.tolist() == [2.0, 0.0, 1.0, 3.0]
 
 

@@ -12,36 +12,36 @@ from search_candidates import candidates, fits
 from agents.decision.training_job import TrainingJob
 from agents.search.candidates import Candidate
 from agents.search.chains import SiteChains
-from agents.search.desk import SearchDesk
 from agents.search.settings import BoundSetting, Degrees
+from agents.search.workspace import Workspace
 from des import NO_CORRECTIONS, simulate
 
 
-def step_s(desk, candidate):
+def step_s(workspace, candidate):
     """Time of a step by the simulator."""
-    workload = candidate.setting.workload(desk.job)
-    return simulate(desk.topology, workload, candidate.plan(desk.topology)).makespan_s
+    workload = candidate.setting.workload(workspace.job)
+    return simulate(workspace.topology, workload, candidate.plan(workspace.topology)).makespan_s
 
 
 @settings(max_examples=examples(150))
 @given(drawn=candidates())
 def test_no_chain_is_said_to_have_no_time_for_what_one_of_its_splits_does(drawn):
     """Whatever the split, its time is enough for all devices of its sites together."""
-    desk, candidate = drawn
-    assume(fits(desk, candidate))
+    workspace, candidate = drawn
+    assume(fits(workspace, candidate))
 
-    assert desk.may_take_less(candidate, step_s(desk, candidate))
+    assert workspace.may_take_less(candidate, step_s(workspace, candidate))
 
 
 @settings(max_examples=examples(150))
 @given(drawn=candidates(schedules=("interleaved_1f1b",)))
 def test_no_split_of_several_chunks_takes_less_than_its_messages(drawn):
-    desk, candidate = drawn
-    assume(fits(desk, candidate))
+    workspace, candidate = drawn
+    assume(fits(workspace, candidate))
 
-    bounds_s, _ = desk.least_s(candidate.setting, SiteChains.of(candidate.chains))
+    bounds_s, _ = workspace.least_s(candidate.setting, SiteChains.of(candidate.chains))
 
-    assert bounds_s[0, 1] <= step_s(desk, candidate)
+    assert bounds_s[0, 1] <= step_s(workspace, candidate)
 
 
 def interleaved(num_sites, chunks, messages_s):
@@ -59,7 +59,7 @@ def interleaved(num_sites, chunks, messages_s):
     factor = setting.workload(job).message_bytes / messages_s / 1.25e9
     ones = np.ones(len(world.links))
     topology = world.scaled(factor * ones, ones)
-    return SearchDesk(topology=topology, job=job, corrections=NO_CORRECTIONS), setting
+    return Workspace(topology=topology, job=job, corrections=NO_CORRECTIONS), setting
 
 
 @pytest.mark.parametrize(("num_sites", "messages"), [(2, 5), (3, 3)])
@@ -68,9 +68,9 @@ def test_messages_of_chunks_also_go_from_the_end_of_a_chain_back_to_its_start(nu
 
     33 microbatches, messages of 2 s: 32 times 5 or 3 messages.
     """
-    desk, setting = interleaved(num_sites, 3, 2.0)
+    workspace, setting = interleaved(num_sites, 3, 2.0)
 
-    bounds_s, _ = desk.least_s(setting, SiteChains.of([tuple(range(num_sites))]))
+    bounds_s, _ = workspace.least_s(setting, SiteChains.of([tuple(range(num_sites))]))
 
     assert bounds_s[0, 1] == pytest.approx(32 * messages * 2.0)
 
@@ -80,12 +80,12 @@ def test_one_device_has_time_for_its_layers_from_the_time_that_they_take():
 
     The last layer has more to do than the others, of which there might be 32.
     """
-    desk, setting = interleaved(1, 1, 1.0)
+    workspace, setting = interleaved(1, 1, 1.0)
     alone = replace(setting, schedule="1f1b")
     own = Candidate(setting=alone, chains=((0,),), splits=(((1, 32),),), estimate_s=1.0)
-    sums_s = desk.figures(alone).passes_s[0, :2].sum(axis=0)
+    sums_s = workspace.figures(alone).passes_s[0, :2].sum(axis=0)
     work_s, each_s = 33 * sums_s[-1], 33 * np.diff(sums_s)
 
-    assert desk.may_take_less(own, work_s)
-    assert desk.may_take_less(own, 1.001 * 32 * each_s.min())
-    assert not desk.may_take_less(own, 0.999 * 32 * each_s.min())
+    assert workspace.may_take_less(own, work_s)
+    assert workspace.may_take_less(own, 1.001 * 32 * each_s.min())
+    assert not workspace.may_take_less(own, 0.999 * 32 * each_s.min())

@@ -15,8 +15,8 @@ from des.compiled.simulate import makespan_compiled_s
 from des.program.lowering import lower
 
 
-def time_s(desk, candidate):
-    return desk.time_s(candidate.setting, candidate.chains[0], candidate.splits[0])
+def time_s(workspace, candidate):
+    return workspace.time_s(candidate.setting, candidate.chains[0], candidate.splits[0])
 
 
 @given(candidates())
@@ -25,37 +25,40 @@ def test_times_are_those_of_the_simulator(case):
 
     Any schedule, sends that wait or not, stages that share a link, sums over copies behind it.
     """
-    desk, candidate = case
-    found_s = time_s(desk, candidate)
+    workspace, candidate = case
+    found_s = time_s(workspace, candidate)
     if found_s < MISFIT:
-        workload, plan = candidate.setting.workload(desk.job), candidate.plan(desk.topology)
-        exact_s = makespan_compiled_s(desk.topology, lower(desk.topology, workload, plan))
+        workload, plan = (
+            candidate.setting.workload(workspace.job),
+            candidate.plan(workspace.topology),
+        )
+        exact_s = makespan_compiled_s(workspace.topology, lower(workspace.topology, workload, plan))
         assert found_s == pytest.approx(exact_s, rel=1e-12)
 
 
 @given(candidates())
 def test_misfits_are_those_that_the_simulator_refuses(case):
-    desk, candidate = case
+    workspace, candidate = case
 
-    assert (time_s(desk, candidate) < MISFIT) == fits(desk, candidate)
+    assert (time_s(workspace, candidate) < MISFIT) == fits(workspace, candidate)
 
 
 @given(candidates(schedules=(INTERLEAVED,)))
 def test_a_last_group_smaller_than_the_pipeline_has_no_time_where_groups_are_whole(case):
-    desk, candidate = case
+    workspace, candidate = case
     size = round(candidate.setting.group_factor * candidate.num_workers)
-    rest = desk.num_microbatches(candidate.setting) % size
+    rest = workspace.num_microbatches(candidate.setting) % size
     strict = replace(candidate, setting=replace(candidate.setting, whole_groups=True))
 
     if 0 < rest < candidate.num_workers:
-        assert time_s(desk, strict) == float("inf")
+        assert time_s(workspace, strict) == float("inf")
     else:
-        assert time_s(desk, strict) == time_s(desk, candidate)
+        assert time_s(workspace, strict) == time_s(workspace, candidate)
 
 
-def kernel_of(desk, candidate):
+def kernel_of(workspace, candidate):
     """Time of a candidate by rules, below a limit. [s]"""
-    setting, figures = candidate.setting, desk.figures(candidate.setting)
+    setting, figures = candidate.setting, workspace.figures(candidate.setting)
     chain, split = np.array(candidate.chains[0]), np.array(candidate.splits[0], np.int64)
 
     def timed_s(rules, limit_s=np.inf):
@@ -68,8 +71,11 @@ def kernel_of(desk, candidate):
 
 @given(case=candidates(), share=st.floats(0.5, 1.5))
 def test_a_limit_stops_only_what_takes_longer(case, share):
-    desk, candidate = case
-    timed_s, rules = kernel_of(desk, candidate), desk.rules(candidate.setting, is_whole=True)
+    workspace, candidate = case
+    timed_s, rules = (
+        kernel_of(workspace, candidate),
+        workspace.rules(candidate.setting, is_whole=True),
+    )
     own_s = timed_s(rules)
 
     for limit_s in (share * own_s, own_s * (1.0 - 1e-9), own_s * (1.0 + 1e-9)):
@@ -80,9 +86,9 @@ def test_a_limit_stops_only_what_takes_longer(case, share):
 @given(case=candidates(schedules=PACED), more=st.integers(0, 40))
 def test_times_of_many_microbatches_are_carried_on_from_those_of_few(case, more):
     """By the pace of a round, as long as the pipeline, after three rounds at least."""
-    desk, candidate = case
-    timed_s, step = kernel_of(desk, candidate), candidate.num_workers
-    rules = desk.rules(candidate.setting, is_whole=True)
+    workspace, candidate = case
+    timed_s, step = kernel_of(workspace, candidate), candidate.num_workers
+    rules = workspace.rules(candidate.setting, is_whole=True)
     warm_up = int(rules.pace[0] * (step - 1)) + rules.pace[2]
     most = max(3, (2 * warm_up + step - 1) // step + 1) * step
     count = most + step + more

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.serving.autoscale_task import DAY_S, TraceDays, day_world, drawn_day
+from agents.serving.autoscale_task import DAY_S, TraceDays, day_world, draw_day
 from agents.serving.learnt_policy import learn_in_the_loop, learnt_policy
 from agents.serving.table import SHIPPED
 from des.compiled.fleet import run_compiled
@@ -44,7 +44,7 @@ def test_a_short_trace_has_quarters_as_days_and_a_shorter_one_none():
 
 
 def test_a_network_learns_in_the_loop_and_the_same_seed_gives_the_same_run():
-    world = day_world(drawn_day(5).requests[:4000])
+    world = day_world(draw_day(5).requests[:4000])
     first, second = (learn_in_the_loop(world, 3, SHIPPED) for _ in range(2))
     frozen = run_compiled(world, learnt_policy(SHIPPED), 3)
     assert first.requests == second.requests
@@ -55,7 +55,7 @@ def test_a_network_learns_in_the_loop_and_the_same_seed_gives_the_same_run():
 
 
 def test_a_network_learns_on_a_fleet_whose_pools_have_engines_of_their_own():
-    world = day_world(drawn_day(5).requests[:300])
+    world = day_world(draw_day(5).requests[:300])
     smaller = replace(world.engine, num_gpus=4)
     history = learn_in_the_loop(replace(world, engines={"token": smaller}), 3, SHIPPED)
 

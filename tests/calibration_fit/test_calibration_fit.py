@@ -17,7 +17,7 @@ from scipy.stats import t as student_t
 from calibration.fit.fit import fit
 from calibration.fit.identification import half_widths
 from calibration.fit.prediction import predict
-from calibration.reference.pool import crew
+from calibration.reference.pool import worker_processes
 from des.plan.corrections import FACTORS
 
 
@@ -83,7 +83,7 @@ def fitted_alone(seed):
 def test_any_number_of_workers_finds_the_same_to_the_last_bit(num_workers):
     cases = drawn_cases(12)
     reference = observed(cases, PLANTED, noise=1e-3)
-    with crew(num_workers) as at_work:
+    with worker_processes(num_workers) as at_work:
         found = fit(cases, reference, predict=predict, at_work=at_work)
 
     assert found == fitted_alone(0)

@@ -28,7 +28,7 @@ from agents.flat.episode import Episode
 from agents.flat.sb3_vec_env import PlacementSB3VecEnv
 from calibration.measuring.environment import BINARIES_VARIABLE
 from des import Placement
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 
 ID = "EastWest/Placement-v0"
 
@@ -196,8 +196,8 @@ def test_a_batch_is_its_episodes_for_any_number_of_workers(backend):
         np.testing.assert_equal(dataclasses.asdict(same), dataclasses.asdict(step))
     for position in range(2):
         episode = Episode(given)
-        seat_seed = derived_seed(9, position, 0)
-        observation = episode.begin(int(derived_seed(seat_seed, 0, 0)))
+        seat_seed = derive_seed(9, position, 0)
+        observation = episode.begin(int(derive_seed(seat_seed, 0, 0)))
         np.testing.assert_array_equal(first[position], observation)
         for action, step in zip(actions, steps, strict=True):
             alone = episode.step(given.codec.decode(action[position].tolist()))

@@ -14,8 +14,8 @@ from processes import ROOT, command_of, descendants, is_running, kill_and_wait, 
 
 POOLS = {
     "episodes of Hi-PPO and predictions of a calibration": """
-from calibration.reference.pool import crew
-with crew(2) as at_work:
+from calibration.reference.pool import worker_processes
+with worker_processes(2) as at_work:
     list(at_work(say_and_hang, range(2)))
 """,
     "tasks with time limits": """

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.table import Table
 
 from des.base.console import FittedConsole
-from des.base.help_text import fitted_text
+from des.base.help_text import fit_text
 
 WORDS = st.text("abc-", min_size=1, max_size=12)
 
@@ -85,7 +85,7 @@ def test_lines_are_broken_at_blanks_and_paths_stay_whole(monkeypatch):
 @given(words=st.lists(WORDS, min_size=1, max_size=12), width=st.integers(40, 90))
 def test_a_command_broken_in_a_help_is_the_same_command(words, width):
     line = f"  python -m x {' '.join(words)}"
-    fitted = fitted_text(line, width)
+    fitted = fit_text(line, width)
 
     assert fitted.replace("\\\n", "").split() == line.split()
     assert all(len(one) <= width for one in fitted.split("\n"))
@@ -94,6 +94,6 @@ def test_a_command_broken_in_a_help_is_the_same_command(words, width):
 def test_tables_of_a_help_go_on_below_their_second_column():
     text = "  name.csv   a sentence that is too long for it"
 
-    assert fitted_text(text, 30) == (
+    assert fit_text(text, 30) == (
         "  name.csv   a sentence that\n             is too long for\n             it"
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from des.base.arithmetic import segment_at
-from des.base.random_numbers import derived_seed, philox, uniform_pair, unit
+from des.base.random_numbers import derive_seed, philox, uniform_pair, unit
 from des.dynamics.uniform_course import segment_ruling, uniform_factors_of_links
 
 WORDS = st.integers(0, 2**63 - 1)
@@ -80,7 +80,7 @@ def test_pairs_are_uniform_along_each_position(axis):
 def test_derived_seeds_are_within_range_and_differ():
     """20,000 of 2**63 meet with a probability of 1e-11."""
     positions = itertools.product((0, 1, 2**63 - 1, 12), range(50), range(100))
-    seeds = [int(derived_seed(*position)) for position in positions]
+    seeds = [int(derive_seed(*position)) for position in positions]
 
     assert min(seeds) >= 0
     assert max(seeds) < 2**63
@@ -95,7 +95,7 @@ def test_a_derived_seed_shares_no_word_with_the_draws_at_its_position(seed, firs
     """Draws have a key of their own: neither the word itself nor its upper 63 bits."""
     drawn = {int(word) >> 1 for word in philox(seed, 0, first, second, 0, 0)}
 
-    assert int(derived_seed(seed, first, second)) not in drawn
+    assert int(derive_seed(seed, first, second)) not in drawn
 
 
 @settings(deadline=None)

@@ -13,7 +13,7 @@ from ties import even_corrections, even_topologies, even_workloads
 
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload, simulate
 from des.compiled.many.families import family_times_s
-from des.compiled.many.family_rows import written_plans
+from des.compiled.many.family_rows import write_plans
 from des.compiled.many.simulation import exchanges_behind_s, simulate_many
 from des.simulation.iteration import exchange_behind_s
 
@@ -101,7 +101,7 @@ def test_rows_hold_domains_of_any_number():
     job = unit_workload([(1, 2)] * 4, num_microbatches=3)
     plans = [plan(0, 0, 299, 299), plan(298, 7, 7, 7), plan(1, 300, 1, 1)]
 
-    written = written_plans(job, 300, plans, [0] * 3)
+    written = write_plans(job, 300, plans, [0] * 3)
 
     assert written is not None
     assert written.positions.tolist() == [0, 1]

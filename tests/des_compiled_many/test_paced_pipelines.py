@@ -12,10 +12,10 @@ from search_cases import drawn_case
 from agents.judge.level_fills import layer_times
 from agents.judge.paced_splits import paced_fill
 from des import NO_CORRECTIONS, Placement, Plan, domain_memory, simulate
-from des.compiled.many.desk import new_desk
 from des.compiled.many.job import job_on
 from des.compiled.many.paced import CountedPlans, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_scores
+from des.compiled.many.pipeline_scratch import new_scratch
 from des.compiled.many.simulation import plan_rows
 from des.compiled.many.steady import FITS
 from des.schedules import SCHEDULES, has_pace, pace_of, stage_orders
@@ -51,8 +51,8 @@ def scored(topology, workload, orders, counts):
 def limited(batch, slack=np.inf, best_s=np.inf):
     """Times and missing memory of pipelines, those left out that a limit rules out."""
     times_s, overflow = np.empty((2, len(batch.counts)))
-    desk = new_desk(batch.plans.domain.shape[1], int(batch.counts.max()))
-    paced_scores(batch, desk, slack, best_s, times_s, overflow)
+    scratch = new_scratch(batch.plans.domain.shape[1], int(batch.counts.max()))
+    paced_scores(batch, scratch, slack, best_s, times_s, overflow)
     return Scored(batch, times_s, overflow)
 
 

@@ -13,7 +13,7 @@ from law_strategies import laws, link_state
 from strategies import bandwidth_factors, cases, topologies, unit_links
 
 from des import STEADY, Movement, UniformLaw, read_topology, simulate
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.dynamics import DYNAMICS, LinkState, MarkovModulated, OrnsteinUhlenbeck, Product, Replay
 from des.dynamics.link_course import Weather
 from des.dynamics.replay import LinkSeries
@@ -197,7 +197,7 @@ def test_factors_of_several_laws_are_multiplied():
     law = Product(laws=(OU, OU, DYNAMICS["markov_fast"]))
     path = law.path(unit_links(2), 31)
     parts = [
-        one.path(unit_links(2), int(derived_seed(31, index, 0)))
+        one.path(unit_links(2), int(derive_seed(31, index, 0)))
         for index, one in enumerate(law.laws)
     ]
 

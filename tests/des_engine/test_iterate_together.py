@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from des import ConcurrentJob, Placement, Plan, PlaneWorlds, build_workload, simulate
-from des.simulation.together import iterate_together, simulate_together
+from des.simulation.shared_links import iterate_together, simulate_together
 from des.world.transport import Transport
 
 

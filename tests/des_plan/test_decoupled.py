@@ -62,7 +62,7 @@ def test_merged_tokens_and_mean_steps_of_two_learners_are_those_by_hand():
 
     assert one.own_steps_s(steps) == (1.0, 3.0)
     assert one.mean_step_s([1.0, 3.0]) == pytest.approx(30.0 / (10.0 + 20.0 / 3.0))
-    assert one.merged_tokens(steps[:3]) == 2 * (3 * 10 + 20)
+    assert one.merge_tokens(steps[:3]) == 2 * (3 * 10 + 20)
 
 
 @pytest.mark.parametrize(("overlap_steps", "step_s"), [(0, 1.0), (1, 0.5), (2, 0.2)])

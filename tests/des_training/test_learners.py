@@ -61,7 +61,7 @@ def test_tokens_are_merged_or_on_their_way(one, until_s):
     """What a learner has done is merged, or reported once, or done since that report."""
     history = run_learners(one, until_s)
     done = sum(own * steps for own, steps in zip(one.tokens, history.num_steps, strict=True))
-    left = done - one.merged_tokens(history.outer_steps)
+    left = done - one.merge_tokens(history.outer_steps)
 
     most = one.mode.steps_between + one.mode.overlap_steps
     assert 0 <= left <= most * sum(one.tokens)

@@ -10,7 +10,7 @@ from des.figures.palette import VERMILION
 from des.views.link_cells import link_cells
 from des.views.memory_figure import memory_figure
 from des.views.plan_views import known_places, plan_views
-from des.views.site_map import scaled_places, site_map
+from des.views.site_map import scale_places, site_map
 
 LINKS = dict.fromkeys(("AB", "BA", "BC", "CB", "AC", "CA"), (10.0, 0.1))
 
@@ -41,7 +41,7 @@ def test_sites_are_as_far_apart_as_their_links_are_slow():
     both = latencies | {pair[::-1]: latency for pair, latency in latencies.items()}
     topology = world("ABC", {pair: (10.0, latency) for pair, latency in both.items()})
 
-    at = {name: np.array(place) for name, place in scaled_places(topology).items()}
+    at = {name: np.array(place) for name, place in scale_places(topology).items()}
 
     for pair, latency in latencies.items():
         assert np.linalg.norm(at[pair[0]] - at[pair[1]]) == pytest.approx(1e3 * latency, rel=1e-4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.ppo.checkpoint import packed_content
+from agents.ppo.checkpoint import pack_content
 from bench.behaviour.__main__ import main
 from bench.behaviour.cases import GROUPS, NEED_GOLDEN, Case, batches_of
 from bench.behaviour.comparison import differences
@@ -109,7 +109,7 @@ def test_tensors_are_compared_by_contents_and_a_renamed_key_moves_no_figure(tmp_
     def forms(name: str, **weights: torch.Tensor) -> dict[str, bytes]:
         folder = tmp_path / name
         folder.mkdir()
-        packed = packed_content({"seed": 7, "parameters": weights}, {})
+        packed = pack_content({"seed": 7, "parameters": weights}, {})
         (folder / "policy.safetensors").write_bytes(packed)
         return normalised(folder, "learning/x", {})
 

@@ -83,12 +83,13 @@ _OUTSIDE = """
 import json, sys
 import agents, des, scenarios
 from importlib.metadata import entry_points
-from des.base.version import installed_version
+from des.base.version import find_installed_version
 
 (script,) = entry_points(group="console_scripts", name="eastwest")
 flags = ["--model", "llama2_7b", "--placement", "0*16,1*16", "--microbatches", "2", "--json"]
 code = script.load()(["simulate", *flags, "--quiet"])
-print(json.dumps([code, installed_version(), agents.__file__, des.__file__, scenarios.__file__]))
+files = [one.__file__ for one in (agents, des, scenarios)]
+print(json.dumps([code, find_installed_version(), *files]))
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mutations import archived, resealed
 
-from agents.ppo.checkpoint import packed_content, unpacked_content
+from agents.ppo.checkpoint import pack_content, unpack_content
 
 Bomb = Callable[[bytes], bytes]
 """Makes a bad file, of the valid one where it needs that."""
@@ -94,18 +94,18 @@ TRACE_BOMBS: dict[str, Bomb] = {
 
 
 def _saved(payload: object) -> bytes:
-    return packed_content({"payload": payload}, FORM)
+    return pack_content({"payload": payload}, FORM)
 
 
 def _wide(sample: bytes) -> bytes:
     """A valid file whose networks would have a million units."""
-    metadata, payload = unpacked_content(sample)
+    metadata, payload = unpack_content(sample)
     assert isinstance(payload, dict)
     for part in (payload, payload.get("placement", {})):
         for name in ("width", "edge_width", "num_rounds", "hidden_size"):
             if name in part.get("architecture", {}):
                 part["architecture"][name] = 4096 if name == "hidden_size" else 1_000_000
-    return packed_content(payload, metadata)
+    return pack_content(payload, metadata)
 
 
 def _resealed(change: Callable[[dict[str, Any]], object]) -> Bomb:

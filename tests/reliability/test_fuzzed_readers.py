@@ -14,7 +14,7 @@ import pytest
 from processes import ROOT
 from readers import READERS
 
-from agents.ppo.checkpoint import packed_content, unpacked_content
+from agents.ppo.checkpoint import pack_content, unpack_content
 
 NUM_FILES = int(os.environ.get("FUZZED", "100000"))
 """Files of a soak, over all readers."""
@@ -91,12 +91,12 @@ def test_numbers_and_names_beyond_the_system_are_refused(tmp_path):
 @pytest.mark.parametrize("name", ["checkpoint", "checkpoint of local plans"])
 def test_parameters_without_names_are_refused(name, tmp_path):
     """Found by a soak: a name of a tensor that is a tuple."""
-    metadata, payload = unpacked_content(READERS[name].sample())
+    metadata, payload = unpack_content(READERS[name].sample())
     held = next(part for part in (payload, *payload.values())
                 if isinstance(part, dict) and "parameters" in part)  # fmt: skip
     held["parameters"] = {(key,): value for key, value in held["parameters"].items()}
 
-    assert fuzzed.fault_of(READERS[name], packed_content(payload, metadata), tmp_path) is None
+    assert fuzzed.fault_of(READERS[name], pack_content(payload, metadata), tmp_path) is None
 
 
 @pytest.mark.soak

@@ -5,7 +5,7 @@ import pytest
 from agents.serving.forecast_policies import Predictive
 from agents.serving.learnt_policy import AUTOSCALER_PPO
 from agents.serving.table import SHIPPED
-from scenarios.autoscale.comparison import Point, equal_cost_lines, tuned_margin
+from scenarios.autoscale.comparison import Point, equal_cost_lines, tune_margin
 
 
 def points(*rows):
@@ -28,7 +28,7 @@ def test_the_cheapest_rule_with_an_attainment_is_found(attainment, found):
         "cheap": points((1.0, 0.6, 10.0), (2.0, 0.8, 20.0)),
         "steep": points((1.0, 0.5, 12.0), (2.0, 0.85, 40.0)),
     }
-    assert tuned_margin(families, attainment) == pytest.approx(found)
+    assert tune_margin(families, attainment) == pytest.approx(found)
 
 
 def test_a_policy_is_compared_with_the_rule_tuned_to_it():

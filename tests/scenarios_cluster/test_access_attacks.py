@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from des.base.command import UsageError, exit_code_of
 from des.base.names import one_line
 from des.base.private_folder import open_private
-from scenarios.cluster.access import AccessFlags, held_socket, own_socket
+from scenarios.cluster.access import AccessFlags, hold_socket, own_socket
 from scenarios.cluster.messages import Status, StatusRequest
 from scenarios.cluster.rpc import REQUESTS, SERVICE, NoAnswerError, SchedulerLink
 from scenarios.cluster.scheduler_server import open_store
@@ -44,9 +44,9 @@ def test_a_socket_that_others_could_have_made_is_not_trusted(folder, mode, above
         return
     assert own_socket(inner / "s") == inner / "s"
     with (
-        held_socket(inner / "s"),
+        hold_socket(inner / "s"),
         pytest.raises(ValueError, match="another scheduler listens there"),
-        held_socket(inner / "s"),
+        hold_socket(inner / "s"),
     ):
         raise AssertionError
 

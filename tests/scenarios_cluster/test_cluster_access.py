@@ -13,7 +13,7 @@ from cluster_in_process import served
 from command_output import assert_refused
 
 from scenarios.cluster.command import main
-from scenarios.cluster.messages import Done, JobWish, Status, StatusRequest
+from scenarios.cluster.messages import Ack, CancelRequest, Status, StatusRequest
 from scenarios.cluster.rpc import SchedulerLink
 from scenarios.cluster.store import SqliteStore
 
@@ -164,8 +164,8 @@ def test_with_tls_only_those_with_the_certificate_and_the_token_get_answers(tmp_
                 await said(replace(full, token_file=wrong)),
                 await without(full.port, grpc.ssl_channel_credentials(crt.read_bytes())),
                 await without(full.port, None),
-                await said(full, "Submit", JobWish(job=1), Done),
-                await said(full, "Cancel", JobWish(job=1), Done),
+                await said(full, "Submit", CancelRequest(job=1), Ack),
+                await said(full, "Cancel", CancelRequest(job=1), Ack),
             ]
 
     answers = asyncio.run(play())

@@ -11,7 +11,7 @@ from des.costs.device_groups import DeviceGroup
 from des.devices.figures_file import shipped_link_figures
 from des.devices.presets import simulated
 from scenarios.devices.command import main
-from scenarios.devices.pictures import measured_cells
+from scenarios.devices.pictures import measure_cells
 
 
 def estimated(*argv, capsys):
@@ -117,12 +117,12 @@ def test_the_plot_has_the_measured_cells_of_the_machine(tmp_path, capsys):
     assert path.read_bytes().startswith(b"\x89PNG")
     figures = shipped_link_figures()
     inside = DeviceGroup.of_server(simulated("dgx-h100"), figures, places=range(4))
-    assert len(measured_cells(inside)) == 8
+    assert len(measure_cells(inside)) == 8
     across = DeviceGroup.of_server(
         simulated("dgx-a100"), figures, num_servers=2, network=figures.of_network("a100_dgx")
     )
-    assert len(measured_cells(across)) == 8
-    assert measured_cells(DeviceGroup.of_server(simulated("dgx-1-v100"), figures)) == []
+    assert len(measure_cells(across)) == 8
+    assert measure_cells(DeviceGroup.of_server(simulated("dgx-1-v100"), figures)) == []
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scenarios.rehearse.outer_bits import (
     ALLOWED_BITS,
     encoded_bytes,
-    packed_values,
-    unpacked_values,
+    pack_values,
+    unpack_values,
 )
 
 VALUES = st.lists(st.floats(-1e3, 1e3, width=32), max_size=40)
@@ -21,8 +21,8 @@ STEP = {4.0: 1 / 7, 8.0: 1 / 127, 16.0: 2**-7, 32.0: 0.0}
 @given(values=VALUES)
 def test_values_come_back_within_half_a_step(bits, values):
     own = torch.tensor(values, dtype=torch.float32)
-    content = packed_values(own, bits)
-    found = unpacked_values(content, own.numel(), bits)
+    content = pack_values(own, bits)
+    found = unpack_values(content, own.numel(), bits)
 
     assert content.dtype == torch.uint8
     assert content.numel() == encoded_bytes(own.numel(), bits)
@@ -34,6 +34,6 @@ def test_values_come_back_within_half_a_step(bits, values):
 def test_what_was_read_is_written_as_it_was(bits):
     """A part that goes round the ring twice keeps its bits."""
     own = torch.linspace(-1.0, 2.0, 9)
-    once = unpacked_values(packed_values(own, bits), 9, bits)
+    once = unpack_values(pack_values(own, bits), 9, bits)
 
-    assert torch.equal(unpacked_values(packed_values(once, bits), 9, bits), once)
+    assert torch.equal(unpack_values(pack_values(once, bits), 9, bits), once)

@@ -9,7 +9,7 @@ import pytest
 from command_output import assert_refused
 
 from scenarios.rehearse import command
-from scenarios.rehearse.planner_runs import PlannerStudy, measured_frame
+from scenarios.rehearse.planner_runs import PlannerStudy, measure_frame
 from scenarios.rehearse.planner_table import gains_percent, planner_table
 from scenarios.rehearse.rehearsal import RehearsalFlags
 
@@ -45,7 +45,7 @@ def begun(folder: Path) -> Path:
 
 def test_what_was_measured_is_kept_and_the_hash_is_that_of_all_predictions(tmp_path, capsys):
     """No plan is run again: there is no launch to run."""
-    frame = measured_frame(study(), begun(tmp_path), SETTINGS)
+    frame = measure_frame(study(), begun(tmp_path), SETTINGS)
 
     sha = hashlib.sha256((tmp_path / "predictions.json").read_bytes()).hexdigest()
     assert capsys.readouterr().out == f"predictions of 4 plans: sha256 {sha}\n"
@@ -56,12 +56,12 @@ def test_what_was_measured_is_kept_and_the_hash_is_that_of_all_predictions(tmp_p
 def test_fewer_worlds_are_the_first_ones_and_other_flags_are_refused(tmp_path):
     begun(tmp_path)
 
-    part = measured_frame(study(num_worlds=1), tmp_path, SETTINGS | {"worlds": 1})
+    part = measure_frame(study(num_worlds=1), tmp_path, SETTINGS | {"worlds": 1})
     assert part["world"].tolist() == ["one", "one"]
     with pytest.raises(ValueError, match="seed must be 0 as in its"):
-        measured_frame(study(), tmp_path, SETTINGS | {"seed": 1})
+        measure_frame(study(), tmp_path, SETTINGS | {"seed": 1})
     with pytest.raises(ValueError, match="worlds must be 2 as in its"):
-        measured_frame(study(num_worlds=3), tmp_path, SETTINGS | {"worlds": 3})
+        measure_frame(study(num_worlds=3), tmp_path, SETTINGS | {"worlds": 3})
 
 
 def rows(**measured_s):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scenarios.iteration.reference_operations import read_operations
-from scenarios.rehearse.receive_places import MOST_AHEAD, connection_of, placed_receives
+from scenarios.rehearse.receive_places import MOST_AHEAD, connection_of, place_receives
 
 FIRST = read_operations(
     ",".join([f"1RECV_F{n}" for n in range(8)] + [f"1WAIT_F{n},1F{n}" for n in range(8)]), "here"
@@ -15,7 +15,7 @@ FIRST = read_operations(
 def placed(operations, **changes):
     """Operations of rank 1 of two under NCCL."""
     settings = {"backend": "nccl", "num_connections": 2} | changes
-    return placed_receives(operations, [0, 1], **settings)
+    return place_receives(operations, [0, 1], **settings)
 
 
 def test_gloo_keeps_all_receives_first():

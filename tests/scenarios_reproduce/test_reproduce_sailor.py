@@ -18,7 +18,7 @@ from sailor_folder import (
 from des.figures.marks import Boxes
 from scenarios.reproduce.sailor import reproduce, short_names
 from scenarios.reproduce.sailor_cases import read_folder
-from scenarios.reproduce.sailor_model import NAIVE, simulated_s
+from scenarios.reproduce.sailor_model import NAIVE, simulate_s
 from scenarios.reproduce.sailor_network import Bandwidth, NetworkProfile
 
 
@@ -80,7 +80,7 @@ def test_blocking_messages_cost_what_the_runtime_pays_but_for_the_ends_of_an_ite
     longer[1][:-1] += down_s + up_s
     free = [0.0] * (num_stages - 1)
 
-    ours = simulated_s(*(times.tolist() for times in longer), free, free, num_microbatches)
+    ours = simulate_s(*(times.tolist() for times in longer), free, free, num_microbatches)
 
     assert abs(ours - exact) <= 2.0 * (down_s.sum() + up_s.sum()) + 1e-9
 

@@ -15,7 +15,7 @@ from scenarios.reproduce.cases import PUBLISHED
 from scenarios.reproduce.command import main
 from scenarios.reproduce.sailor import reproduce
 from scenarios.reproduce.sailor_cases import read_folder
-from scenarios.reproduce.sailor_model import NAIVE, ModelledEffects, predict_s, simulated_s
+from scenarios.reproduce.sailor_model import NAIVE, ModelledEffects, predict_s, simulate_s
 
 SHIPPED = PUBLISHED / "sailor"
 
@@ -60,7 +60,7 @@ def test_the_ends_of_an_iteration_are_too_long_by_at_most_what_is_said():
                 forward_s[border + 1] += down_s[border] + up_s[border]
                 backward_s[border] += down_s[border] + up_s[border]
             free = [0.0] * len(down_s)
-            ours_s = simulated_s(forward_s, backward_s, free, free, run.num_microbatches)
+            ours_s = simulate_s(forward_s, backward_s, free, free, run.num_microbatches)
             shares.append((ours_s - exact_s) / measured.measured_iter_s)
 
     assert min(shares) >= -1e-9

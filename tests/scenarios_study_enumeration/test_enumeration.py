@@ -23,9 +23,9 @@ from scenarios.study.enumeration.site_copies import blocks_of_sites
 
 @given(candidates(schedules=("1f1b", INTERLEAVED)))
 def test_bounds_are_never_above_the_time(case):
-    desk, candidate = case
+    workspace, candidate = case
     setting, chain, split = candidate.setting, candidate.chains[0], candidate.splits[0]
-    figures, rules = desk.figures(setting), desk.rules(setting, is_whole=True)
+    figures, rules = workspace.figures(setting), workspace.rules(setting, is_whole=True)
     rest = rules.num_microbatches % round(setting.group_factor * candidate.num_workers)
     arrays = np.array(chain), np.array(split)
     if setting.num_chunks == 1:
@@ -35,7 +35,7 @@ def test_bounds_are_never_above_the_time(case):
     else:
         return
 
-    assert bound_s <= desk.time_s(setting, chain, split) * (1 + 1e-12)
+    assert bound_s <= workspace.time_s(setting, chain, split) * (1 + 1e-12)
 
 
 def test_three_sites_have_all_arrangements_of_copies():

@@ -26,8 +26,8 @@ from scenarios.study.pareto.fronts import (
     merged,
     metrics_of,
     preference_grid,
+    price_worlds,
     priced,
-    priced_worlds,
     swept,
 )
 from scenarios.study.pareto.methods import methods_of
@@ -37,7 +37,7 @@ FLAGS = ("--worlds", "1", "--num-domains", "5", "--evaluations", "400", "--table
 
 @pytest.fixture(scope="module")
 def world():
-    return priced_worlds(1, num_domains=(5,))[0]
+    return price_worlds(1, num_domains=(5,))[0]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_prices_are_log_normal_and_the_same_for_a_seed(world):
 
 
 def test_worlds_are_those_that_have_a_front():
-    worlds = priced_worlds(3, num_domains=(5, 6))
+    worlds = price_worlds(3, num_domains=(5, 6))
 
     assert {world.topology.num_domains for world in worlds} <= {5, 6}
     assert all(0.4 < world.ratio < 1.1 for world in worlds)
@@ -122,7 +122,7 @@ def test_where_more_counts_than_preferences_weigh_a_search_completes_the_sweep(w
 
 def test_preferences_that_ask_for_the_same_plans_begin_with_other_orders():
     """Over all GPUs utilisation is 1/time, so equal preferences are searched twice."""
-    (large,) = priced_worlds(1, num_domains=(10,))
+    (large,) = price_worlds(1, num_domains=(10,))
     propose = proposing(Proposer(placement_policy()))
 
     def found(utilisation: float) -> list[Plan]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from command_output import error_of
 
-from agents.hi_ppo.schedulers import shared_scheduler
+from agents.hi_ppo.schedulers import share_scheduler
 from agents.planners.table import PLANNERS
 from des import InfeasiblePlacementError, Placement, Plan, simulate
 from scenarios.frame.files import read_csv
@@ -18,10 +18,10 @@ from scenarios.study.robustness.curves import (
     Study,
     Swing,
     means_of,
+    perturb_links,
     planner_names,
     relative_times,
     robustness_rows,
-    swinging,
 )
 from scenarios.study.targets.fluctuation import LATENCY_JITTER
 from scenarios.study.targets.measurement_size import fluctuating
@@ -69,7 +69,7 @@ def test_the_same_flags_write_the_same_files(tmp_path, capsys):
     assert (still["slowdown"] == 0.0).all()
     summary = json.loads((tmp_path / "one" / "robustness.json").read_text())
     assert len(summary["curves"]) == len(rows)  # of a single world and draw
-    assert summary["has_policy"] == (shared_scheduler() is not None)
+    assert summary["has_policy"] == (share_scheduler() is not None)
     assert ("hi_ppo is left out" in capsys.readouterr().out) != summary["has_policy"]
 
 
@@ -113,7 +113,7 @@ def test_totals_are_those_of_iterations_on_the_networks_of_the_epochs():
             1.0 / simulate(world.epoch_topology(0, epoch), world.workload, plan).makespan_s
             for epoch in range(NUM_EPOCHS)
         )
-        for world in (swinging(WORLD, swing), swinging(WORLD, STILL))
+        for world in (perturb_links(WORLD, swing), perturb_links(WORLD, STILL))
     ]
 
     assert rows["total_s"].item() == pytest.approx(totals_s[0], rel=1e-12)
@@ -124,12 +124,12 @@ def test_totals_are_those_of_iterations_on_the_networks_of_the_epochs():
 def test_the_links_swing_as_those_of_the_targets_do():
     swing = Swing(fluctuation=0.4, jitter=LATENCY_JITTER)
 
-    assert swinging(WORLD, swing) == fluctuating(WORLD, 0.4, LATENCY_JITTER)
-    assert swinging(WORLD, STILL).epoch_topology(3, 5).links == WORLD.topology.links
+    assert perturb_links(WORLD, swing) == fluctuating(WORLD, 0.4, LATENCY_JITTER)
+    assert perturb_links(WORLD, STILL).epoch_topology(3, 5).links == WORLD.topology.links
 
 
 def test_the_load_takes_the_same_course_whatever_the_links_do():
-    still, moving = (swinging(WORLD, Swing(fluctuation=at, jitter=0.0)) for at in (0.0, 0.5))
+    still, moving = (perturb_links(WORLD, Swing(fluctuation=at, jitter=0.0)) for at in (0.0, 0.5))
 
     for epoch in (0, 8, 16):
         assert still.epoch_topology(2, epoch).domains == moving.epoch_topology(2, epoch).domains
@@ -143,7 +143,7 @@ def test_swings_scale_the_same_draws():
         np.array(
             [
                 link.bandwidth_bytes_per_s
-                for link in swinging(WORLD, Swing(fluctuation=at, jitter=0.0))
+                for link in perturb_links(WORLD, Swing(fluctuation=at, jitter=0.0))
                 .epoch_topology(1, 0)
                 .links
             ]

@@ -16,7 +16,7 @@ from agents.hi_ppo.local.policy import LocalArchitecture
 from agents.hi_ppo.local.training_policy import LocalPolicy
 from agents.hi_ppo.placement.placement_policy import PlacementArchitecture, PlacementPolicy
 from agents.hi_ppo.policies import Policies, TrainedRange
-from agents.hi_ppo.schedulers import fixed_rule_schedulers, policy_scheduler
+from agents.hi_ppo.schedulers import make_fixed_rule_schedulers, policy_scheduler
 from agents.replanning.table import SCHEDULERS
 from des import read_topology, write_topology
 from scenarios.study.targets.command import main
@@ -143,7 +143,7 @@ def test_a_fixed_rule_moves_among_what_the_same_policy_proposes(tmp_path):
         make=make,
         scope=Scope(sizes=sizes),
         propose=propose,
-        fixed_rules=fixed_rule_schedulers(path),
+        fixed_rules=make_fixed_rule_schedulers(path),
     )
 
     found = against_rules(column, free, 0)

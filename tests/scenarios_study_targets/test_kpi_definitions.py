@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import plan, unit_workload, world
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.decision.levels import level_of
 from agents.decision.run_epochs import CourseResult, CourseRow, run_course
 from agents.decision.situation import Decision
@@ -23,7 +23,7 @@ from scenarios.study.targets.ranking import Ranking
 from scenarios.study.targets.references import best_single_domain, in_one_domain, least_path
 from scenarios.study.targets.stability import stable_epochs
 from scenarios.study.targets.versus_rules import (
-    Against,
+    RuleComparison,
     behind_hindsight,
     best_single,
     in_hindsight,
@@ -95,7 +95,7 @@ def test_single_domain_is_the_best_that_may_move_for_its_price():
 
     plans = [in_one_domain(domain, world.workload) for domain in (0, 1)]
 
-    single = best_single_domain(world, held_topologies(world, 0), plans)
+    single = best_single_domain(world, freeze_topologies(world, 0), plans)
 
     assert single.total_s == pytest.approx(300 * 30 / (291 / 8))
     assert single.domains == (0, 1, 1)
@@ -205,7 +205,9 @@ def test_kendalls_tau_counts_pairs_that_are_apart():
 def test_one_rule_for_all_worlds_is_told_from_the_best_of_each():
     """Means over worlds, not over draws: a has two draws, b has one."""
     draws = [
-        Against(world=name, own=own, rules={"H1": h1, "H8": h8}, decision_s=1.0, search_s=2.0)
+        RuleComparison(
+            world=name, own=own, rules={"H1": h1, "H8": h8}, decision_s=1.0, search_s=2.0
+        )
         for name, own, h1, h8 in [
             ("a", 0.1, 0.0, 0.3),
             ("a", 0.3, 0.2, 0.1),

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from command_output import assert_refused
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.problem import PlanningProblem
 from agents.hi_ppo.policies import shipped_files
 from agents.hi_ppo.schedulers import policy_scheduler
@@ -144,6 +144,6 @@ def test_first_plans_of_policies_are_at_least_those_of_the_search():
     column = SchedulerColumn(name="hi_ppo", make=make, scope=given)
     for index in range(2):
         world = world_of(given, index)
-        topology = held_topology(world, 0, 0)
+        topology = freeze_topology(world, 0, 0)
         best = quickest_bound(topology, world.workload, MEGATRON)
         assert gap_of(column, world, 0, best.step_s) == 0.0

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.replanning.rules import clairvoyant, hold
 from agents.replanning.tables import foreseen, tables_of, total_s
 from des import Placement, Plan, Topology, build_workload, read_topology
@@ -63,7 +63,7 @@ def test_the_listed_state_of_an_epoch_has_its_links(pair):
     listing = listing_of(pair, DRAW)
     rows = [listing.state.tolist().index(state) for state in listing.states_of_epochs]
 
-    for row, network in zip(rows, held_topologies(pair, DRAW), strict=True):
+    for row, network in zip(rows, freeze_topologies(pair, DRAW), strict=True):
         listed = [link.bandwidth_bytes_per_s for link in listing.networks[row].links]
         held = [link.bandwidth_bytes_per_s for link in network.links]
         assert listed == pytest.approx(held)

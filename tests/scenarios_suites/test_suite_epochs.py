@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.decision.held import held_topologies, held_topology
+from agents.decision.frozen_network import freeze_topologies, freeze_topology
 from agents.decision.load import loaded
 from des import STEADY, Movement, UniformLaw
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.dynamics import DYNAMICS
 from scenarios.suites import LoadLaw, suite
 from scenarios.suites.laws import LAWS
@@ -57,7 +57,7 @@ def test_an_epoch_is_the_law_and_the_load_composed_by_hand(name):
     """Links by the path of the law at the start of the epoch, speeds by the load law."""
     found = next(one for one in suite("train").worlds(24, seed=3) if one.law == name)
     law, key = found.topology.dynamics, int(found.digest[:15], 16)
-    links_seed, load_seed = (int(derived_seed(21, key, part)) for part in (0, 1))
+    links_seed, load_seed = (int(derive_seed(21, key, part)) for part in (0, 1))
     path = law.path(found.topology.links, links_seed)
     for epoch in (63, 0, 7, 40):
         seen = found.epoch_topology(21, epoch).at_start()
@@ -102,9 +102,9 @@ def test_epochs_that_share_a_course_are_those_that_draw_their_own(name, seed):
     found = replace(suite("hard").world(1, 6), num_epochs=12)
     moving = replace(found, topology=replace(found.topology, dynamics=LAWS[name](found.epoch_s)))
 
-    together = held_topologies(moving, seed, 9)
+    together = freeze_topologies(moving, seed, 9)
 
-    assert together == tuple(held_topology(moving, seed, epoch) for epoch in range(9))
+    assert together == tuple(freeze_topology(moving, seed, epoch) for epoch in range(9))
 
 
 def test_held_links_and_load_change_every_eighth_epoch_together():

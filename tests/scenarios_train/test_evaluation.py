@@ -11,9 +11,9 @@ from agents.flat.env import make_task
 from agents.flat.episode import Episode
 from agents.planners.table import PLANNERS
 from des import Placement, Plan, build_workload, moved_bytes, read_topology, simulate
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.plan.replacement import RESTART_S, Replacement
-from scenarios.train.evaluation import evaluation_frame, held_out_draws, judge_planners
+from scenarios.train.evaluation import evaluation_frame, hold_out_draws, judge_planners
 from scenarios.train.outcome import verdict_on
 
 TASK = make_task(
@@ -22,12 +22,12 @@ TASK = make_task(
     actions="order_split",
 )
 EVEN = TASK.uniform_placement
-DRAWS = held_out_draws(TASK, num_draws=3, seed=5)
+DRAWS = hold_out_draws(TASK, num_draws=3, seed=5)
 
 
 def test_draws_follow_from_their_seed():
-    again = held_out_draws(TASK, num_draws=3, seed=5)
-    other = held_out_draws(TASK, num_draws=3, seed=6)
+    again = hold_out_draws(TASK, num_draws=3, seed=5)
+    other = hold_out_draws(TASK, num_draws=3, seed=6)
 
     assert [draw.topology for draw in again] == [draw.topology for draw in DRAWS]
     assert not {draw.topology for draw in other} & {draw.topology for draw in DRAWS}
@@ -35,10 +35,10 @@ def test_draws_follow_from_their_seed():
 
 def test_a_draw_depends_on_the_seed_and_its_index_alone():
     """In a stream of its own, which recorded figures rest on."""
-    more = held_out_draws(TASK, num_draws=5, seed=5)
+    more = hold_out_draws(TASK, num_draws=5, seed=5)
     for index, draw in enumerate(more):
         episode = Episode(TASK)
-        episode.begin(int(derived_seed(5, index, 0xE7A1)))
+        episode.begin(int(derive_seed(5, index, 0xE7A1)))
         assert (draw.base_world, draw.topology) == (episode.base_world, episode.topology)
 
     assert [draw.topology for draw in more[:3]] == [draw.topology for draw in DRAWS]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agents.cluster.queue_batch import QueueBatch
-from agents.cluster.queue_task import drawn_queue
+from agents.cluster.queue_task import draw_queue
 from agents.ppo.ppo_config import PPOConfig
 from agents.ppo.trainer import PPOTrainer
 from des.base.command import UsageError
@@ -24,9 +24,7 @@ class Interrupted(PPOTrainer):
 
 def learner(kind=PPOTrainer):
     """Two short queues, 12 updates."""
-    batch = QueueBatch(
-        2, 5, lambda seed: replace(drawn_queue(seed), jobs=drawn_queue(seed).jobs[:6])
-    )
+    batch = QueueBatch(2, 5, lambda seed: replace(draw_queue(seed), jobs=draw_queue(seed).jobs[:6]))
     config = PPOConfig(num_steps=2, num_minibatches=2, hidden_sizes=(4,))
     return kind.local(batch, config, 5, 48)
 

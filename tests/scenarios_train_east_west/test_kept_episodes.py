@@ -11,9 +11,9 @@ from agents.hi_ppo.policies import Policies, shipped
 from des import NO_CORRECTIONS, Corrections
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import suite
-from scenarios.train.east_west.episodes import Contender, episode_cases, judged_once, judged_rows
+from scenarios.train.east_west.episodes import Contender, episode_cases, judge_once, judged_rows
 from scenarios.train.east_west.training import CANDIDATES
-from scenarios.train.east_west.weights import judged_meanwhile, keep_best
+from scenarios.train.east_west.weights import judge_meanwhile, keep_best
 
 WORLDS = {"own law": suite("eval_held").world(0), "congestion and load": suite("hard").world(0)}
 
@@ -37,9 +37,9 @@ def test_a_run_that_is_cut_off_judges_what_is_missing(tmp_path):
     first, second, third = Counting(ends_at=3), Counting(), Counting()
 
     with pytest.raises(KeyboardInterrupt):
-        judged_once(first, contenders, cases, folder, map)
-    rows = judged_once(second, contenders, cases, folder, map)
-    again = judged_once(third, contenders, cases, folder, map)
+        judge_once(first, contenders, cases, folder, map)
+    rows = judge_once(second, contenders, cases, folder, map)
+    again = judge_once(third, contenders, cases, folder, map)
 
     assert (second.num_judged, third.num_judged) == (2, 0)
     whole = pd.concat(rows, ignore_index=True)
@@ -53,12 +53,12 @@ def test_other_factors_or_weights_are_other_episodes(tmp_path):
     contenders = (Contender(name="a", file=shipped()),)
     slow = Corrections(wan_bandwidth_factor=0.5)
 
-    judged_once(
+    judge_once(
         judge, contenders, episode_cases(WORLDS, (5,), NO_CORRECTIONS, TIME_ONLY), folder, map
     )
-    judged_once(judge, contenders, episode_cases(WORLDS, (5,), slow, TIME_ONLY), folder, map)
+    judge_once(judge, contenders, episode_cases(WORLDS, (5,), slow, TIME_ONLY), folder, map)
     untrained = (Contender(name="a", file=shipped(), control="untrained"),)
-    judged_once(judge, untrained, episode_cases(WORLDS, (5,), slow, TIME_ONLY), folder, map)
+    judge_once(judge, untrained, episode_cases(WORLDS, (5,), slow, TIME_ONLY), folder, map)
 
     assert judge.num_judged == 6
 
@@ -88,7 +88,7 @@ def test_placements_judged_meanwhile_are_not_judged_again(tmp_path):
             yield [{"cost": 2.0}]
 
     (folder.path / CANDIDATES).mkdir()
-    with judged_meanwhile(start, folder, cases, at_work) as wait:
+    with judge_meanwhile(start, folder, cases, at_work) as wait:
         wait()
     keep_best(start, folder, cases, at_work, is_trained=True)
 

@@ -7,7 +7,7 @@ import pytest
 from agents.hi_ppo.policies import TrainedRange
 from scenarios.frame.statistics import MeanInterval
 from scenarios.train.east_west.table import block_rows, run_targets
-from scenarios.train.east_west.weights import chosen_weights
+from scenarios.train.east_west.weights import choose_weights
 from scenarios.train.east_west.worlds import draw_seeds
 from scenarios.train.east_west.worth import METHODS, WorthAgainst, differences_of, worth_sentence
 
@@ -18,24 +18,24 @@ def test_weights_that_are_better_by_chance_alone_do_not_replace_the_first():
     """On the mean they are 5 % better, and on one of four episodes 10 % worse."""
     lucky = START * [0.9, 1.1, 0.9, 0.9]
 
-    assert chosen_weights(np.array([START, lucky]), keeps_first=True) == 0
-    assert chosen_weights(np.array([START, lucky]), keeps_first=False) == 1
+    assert choose_weights(np.array([START, lucky]), keeps_first=True) == 0
+    assert choose_weights(np.array([START, lucky]), keeps_first=False) == 1
 
 
 def test_of_weights_that_are_shown_better_the_best_on_the_mean_are_kept():
     times_s = np.array([START, 0.99 * START, 0.97 * START, START * [0.5, 1.2, 1.0, 1.0]])
 
-    assert chosen_weights(times_s, keeps_first=True) == 2
+    assert choose_weights(times_s, keeps_first=True) == 2
 
 
 def test_equal_weights_stay_and_one_episode_shows_nothing():
-    assert chosen_weights(np.array([START, START]), keeps_first=False) == 0
-    assert chosen_weights(np.array([[10.0], [5.0]]), keeps_first=True) == 0
+    assert choose_weights(np.array([START, START]), keeps_first=False) == 0
+    assert choose_weights(np.array([[10.0], [5.0]]), keeps_first=True) == 0
 
 
 def test_times_must_be_there():
     with pytest.raises(ValueError, match="times_s must be positive and shaped"):
-        chosen_weights(np.empty((0, 3)), keeps_first=True)
+        choose_weights(np.empty((0, 3)), keeps_first=True)
 
 
 @pytest.mark.parametrize(

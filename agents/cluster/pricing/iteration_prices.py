@@ -92,18 +92,18 @@ class IterationPrices:
         )
         found = self._known.get((job.key, parts))
         if found is None:
-            found = self._stored(job, parts)
+            found = self._store(job, parts)
             self._known[job.key, parts] = found
         return found
 
-    def _stored(self, job: PlacedJob, parts: tuple[int, ...]) -> IterationPrice:
+    def _store(self, job: PlacedJob, parts: tuple[int, ...]) -> IterationPrice:
         if self.store is None:
-            return _simulated(job, parts)
+            return _simulate(job, parts)
         code = source_digest(Path(des.compiled.simulate.__file__))
         key = f"{code} {job.key} {parts}"
         numbers = self.store.get(key)
         if numbers is None:
-            price = _simulated(job, parts)
+            price = _simulate(job, parts)
             names = {(link.source, link.target): n for n, link in enumerate(job.topology.links)}
             cells = [[float(names[link]), *use] for link, use in price.links.items()]
             self.store.put(key, [price.time_s, *(cell for row in cells for cell in row)])
@@ -127,7 +127,7 @@ def on_grid(share: float) -> int:
     return max(1, round(share * GRID))
 
 
-def _simulated(job: PlacedJob, parts: tuple[int, ...]) -> IterationPrice:
+def _simulate(job: PlacedJob, parts: tuple[int, ...]) -> IterationPrice:
     """Simulate an iteration on links that have a part of their bandwidth each."""
     topology = job.topology
     links = tuple(

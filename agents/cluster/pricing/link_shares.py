@@ -17,7 +17,7 @@ _MOST_STEPS = 20
 _CLOSE = 1.0 / 128
 
 
-def shared_prices(
+def share_prices(
     jobs: Sequence[PlacedJob], prices: IterationPrices, rule: LinkRule
 ) -> tuple[IterationPrice, ...]:
     """Prices of jobs that run at the same time over the same links.

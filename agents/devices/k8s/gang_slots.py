@@ -36,7 +36,7 @@ def gang_slots(
     if is_even and sum(room.values()) < total:
         return None
     for names in _node_sets(decider, order[0], room, total, is_even=is_even):
-        slots = _packed(decider, order, {name: free[name] for name in names})
+        slots = _pack(decider, order, {name: free[name] for name in names})
         if slots is not None:
             return slots
     return None
@@ -95,7 +95,7 @@ def _node_sets(
         yield sorted(room, key=lambda node: (room[node], -score[node]))
 
 
-def _packed(
+def _pack(
     decider: Decider, order: Sequence[PodAsk], free: dict[str, tuple[int, ...]]
 ) -> list[GangSlot] | None:
     """Slots on free GPUs of nodes, filled in their order; None where a pod finds no room."""

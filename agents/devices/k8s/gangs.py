@@ -40,7 +40,7 @@ def gang_nodes(
     deadline_s = now_s + decider.gang_timeout_s if promise is None else promise.deadline_s
     slots = None
     if promise is not None and not own:  # siblings that were seen keep their slots
-        slots = _added(decider, promise, members, nodes)
+        slots = _add(decider, promise, members, nodes)
     if slots is None:
         book.withdraw(gang)
         slots = gang_slots(decider, members, nodes)
@@ -74,7 +74,7 @@ def gang_fits(
     return gang_slots(decider, members, tuple(decider.book.nodes), more) is not None
 
 
-def _added(
+def _add(
     decider: Decider, promise: Promise, members: Sequence[PodAsk], nodes: Sequence[str]
 ) -> list[GangSlot] | None:
     """Slots of a promise that are for members, and further ones for the others; None without."""

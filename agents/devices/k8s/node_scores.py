@@ -1,4 +1,4 @@
-"""Scores of nodes for a pod: shares from predicted seconds, NUMA nodes, what is left, and wishes.
+"""Scores of nodes for a pod: predicted seconds, NUMA nodes, what is left, and preferences.
 
 The parts of a score are in [0, 1], 1 the best:
 
@@ -90,7 +90,7 @@ def whole_scores(shares: Sequence[float | None]) -> list[int]:
     [10, 4, 0, 3]
     """
     distinct = sorted({share for share in shares if share is not None}, reverse=True)
-    groups = _grouped(distinct)
+    groups = _group(distinct)
     levels = [
         min(_LEVELS, max(1, math.floor(_LEVELS * sum(group) / len(group) + 0.5)))
         for group in groups
@@ -105,7 +105,7 @@ def whole_scores(shares: Sequence[float | None]) -> list[int]:
     return [score_of[share] for share in shares]
 
 
-def _grouped(falling: Sequence[float]) -> list[list[float]]:
+def _group(falling: Sequence[float]) -> list[list[float]]:
     """Groups of equal or close shares, at most ten: cut where the gaps are largest."""
     gaps = [one - other for one, other in pairwise(falling)]
     cuts = [place for place, gap in enumerate(gaps) if gap > _EQUAL]

@@ -52,14 +52,14 @@ def filter_answer(decider: Decider, body: Mapping[str, Any], now_s: float) -> di
         else:
             kept.append(place)
     return {
-        **_kept(candidates, kept),
+        **_keep(candidates, kept),
         "FailedNodes": failed,
         "FailedAndUnresolvableNodes": never,
         "Error": "",
     }
 
 
-def _kept(candidates: CandidateNodes, kept: list[int]) -> dict[str, Any]:
+def _keep(candidates: CandidateNodes, kept: list[int]) -> dict[str, Any]:
     """Nodes that are left: names, or the list with whole nodes as they came."""
     if candidates.node_list is None:
         return {"Nodes": None, "NodeNames": [candidates.names[place] for place in kept]}

@@ -71,8 +71,8 @@ def border_joint(case: LocalCase, before: np.ndarray, behind: np.ndarray) -> Joi
     """Wires of a border between devices in a row on different servers; None inside a server.
 
     ``before`` and ``behind`` (data, tensor) are the GPUs of the two devices, which fill servers
-    without a rest. The inner network is that of their slowest tensor group, and cards are those of
-    the server where they are shared worst.
+    without remainder. The inner network is that of their slowest tensor group, and cards are those
+    of the server where they are shared worst.
     """
     per_server = case.gpus.num_gpus
     if before.flat[-1] // per_server == behind.flat[0] // per_server:
@@ -179,7 +179,7 @@ def server_gpus_of(case: LocalCase) -> ServerGpus:
     GPUs without ``nodes`` no message leaves the server.
     """
     gpus, nodes, factors = case.gpus, case.domain.nodes, case.corrections
-    free, wires = np.array(gpus.free), _corrected(gpus.wires, case.corrections)
+    free, wires = np.array(gpus.free), _correct(gpus.wires, case.corrections)
     if nodes is None:
         return ServerGpus(free, wires, gpus.num_gpus, 1, 1.0, 0.0, _even_shares(gpus.num_gpus))
     return ServerGpus(
@@ -198,7 +198,7 @@ def _even_shares(num_gpus: int) -> np.ndarray:
     return np.ones(1 << num_gpus)
 
 
-def _corrected(wires: Wires, corrections: Corrections) -> Wires:
+def _correct(wires: Wires, corrections: Corrections) -> Wires:
     bandwidth, latency = corrections.intra_bandwidth_factor, corrections.intra_latency_factor
     if bandwidth == latency == 1.0:
         return wires

@@ -155,7 +155,7 @@ class LocalCase(DomainCase):
 def knows_servers(domain: Domain, gpus: GpuTopology) -> bool:
     """Whether the local agent decides on servers of these GPUs, and on that number of them.
 
-    Servers of a power of two GPUs, all free, are filled by devices without a rest.
+    Servers of a power of two GPUs, all free, are filled by devices without remainder.
     """
     if domain.num_nodes == 1:
         return gpus.num_gpus <= MOST_LOCAL_GPUS

@@ -16,10 +16,10 @@ import numpy as np
 
 from agents.hi_ppo.local.device_times import DeviceTimes
 from des import Corrections, Topology
-from des.compiled.many.desk import new_desk
 from des.compiled.many.layout import Real, Whole
 from des.compiled.many.paced import CountedPlans, paced_table, paces_of
 from des.compiled.many.paced_bound import paced_scores
+from des.compiled.many.pipeline_scratch import new_scratch
 from des.compiled.many.steady import Job
 from des.costs.message_times import quickest_message_s
 
@@ -83,7 +83,7 @@ class Chains:
             count = int(ends[-1])
         self._most = sum(max(len(one.forward_s) for one in menu) for menu in menus)
         self._paces, self._num_microbatches = paces_of([schedule]), num_microbatches
-        self._desk = new_desk(self._most, num_microbatches)
+        self._scratch = new_scratch(self._most, num_microbatches)
         self._job = self._job_of(menus, borders, overhead_s)
 
     def times_s(self, choices: Sequence[Sequence[int]]) -> Real:
@@ -102,7 +102,7 @@ class Chains:
         counts = np.full(len(choices), self._num_microbatches)
         times_s, overflow = np.empty((2, len(choices)))
         batch = CountedPlans(self._job, self._paces, plans, counts)
-        paced_scores(batch, self._desk, slack, best_s, times_s, overflow)
+        paced_scores(batch, self._scratch, slack, best_s, times_s, overflow)
         return times_s
 
     def quickest(self, first: Sequence[int]) -> tuple[tuple[int, ...], float]:

@@ -127,7 +127,7 @@ class LocalAgent:
             If what the policy sees is not finite.
         """
         start_s = time.perf_counter()
-        ranked = self._ranked(case)
+        ranked = self._rank(case)
         is_allowed = np.ones(len(ranked.options), bool)
         (found,) = ranked.bind([proposed(ranked, is_allowed, self.num_proposals)])
         return _decision(case, found, time.perf_counter() - start_s)
@@ -147,7 +147,7 @@ class LocalAgent:
         start_s = time.perf_counter()
         ranked = self._remembered(case)
         rows = ranked.options.rows
-        own = np.array(self._proposed(case, ranked, setting), dtype=np.int64)
+        own = np.array(self._propose(case, ranked, setting), dtype=np.int64)
         if not own.size:
             raise InfeasiblePlacementError(
                 f"domain {case.domain.name}: no local plan with {setting} fits for "
@@ -174,7 +174,7 @@ class LocalAgent:
             SharedSetting(microbatch_size=size, recomputation="full" if is_full else "flash")
             for size, is_full in kinds
         )
-        own = [self._proposed(case, ranked, one) for one in settings]
+        own = [self._propose(case, ranked, one) for one in settings]
         plans = ranked.bind(own)
         response_s = time.perf_counter() - start_s
         return {
@@ -182,12 +182,12 @@ class LocalAgent:
             for setting, plan in zip(settings, plans, strict=True)
         }
 
-    def _proposed(self, case: DomainCase, ranked: Ranked, setting: SharedSetting) -> list[int]:
+    def _propose(self, case: DomainCase, ranked: Ranked, setting: SharedSetting) -> list[int]:
         is_known = isinstance(case, LocalCase)
         count = self.num_proposals if is_known else len(ranked.options)
         return proposed(ranked, _has(ranked.options.rows, setting), count)
 
-    def _ranked(self, case: DomainCase) -> Ranked:
+    def _rank(self, case: DomainCase) -> Ranked:
         options = options_of(case)
         if not isinstance(case, LocalCase):
             times_s = times_by_rule(case, options)
@@ -205,11 +205,11 @@ class LocalAgent:
     def _remembered(self, case: DomainCase) -> Ranked:
         """Ranked options of a case, cached: a decision needs them for every setting."""
         if not isinstance(case, LocalCase):  # its arrays may be large
-            return self._ranked(case)
+            return self._rank(case)
         if case not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[case] = self._ranked(case)
+            self._known[case] = self._rank(case)
         return self._known[case]
 
     @cached_property

@@ -24,7 +24,7 @@ from agents.hi_ppo.local.case import DomainCase, LocalCase, ServersCase, sums_of
 from agents.hi_ppo.local.options import LocalOption, Options, pass_steps
 from des import Corrections, Domain, Parallelism
 from des.costs.local_borders import local_message_s
-from des.costs.message_times import corrected_inside
+from des.costs.message_times import correct_inside
 from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
 from des.costs.stage_times import compute_rate_flops_per_s, tensor_parallel_s
@@ -89,7 +89,7 @@ def alike_times(case: DomainCase, option: LocalOption) -> DeviceTimes:
     in_groups = _joined(case.domain, server, "tensor", shape.tensor)
     exchange_s = tensor_parallel_s(workload, in_groups, shape, case.corrections)
     held_bytes = GRADIENT_BYTES * float(figures[:, 2].max()) / shape.tensor
-    inside = corrected_inside(_joined(case.domain, server, "all", shape.tensor), case.corrections)
+    inside = correct_inside(_joined(case.domain, server, "all", shape.tensor), case.corrections)
     return DeviceTimes(
         forward_s=figures[:, 0] / rate + layers * exchange_s,
         backward_s=figures[:, 1] / rate + layers * exchange_s,

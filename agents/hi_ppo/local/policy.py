@@ -15,7 +15,7 @@ from agents.ppo.trained_net import (
     TrainedNet,
     linear_forward,
     linear_shapes,
-    loaded_net,
+    load_net,
 )
 
 _KIND = "local-agent"
@@ -106,7 +106,7 @@ def load_policy(path: Path) -> LoadedNet[LocalArchitecture]:
             f"checkpoint {path}: local policy must see domains of several servers, got one of "
             "before; train it with python -m scenarios.east_west_train local"
         )
-    return loaded_net(payload, source=path, expected={"kind": _KIND}, shapes_of=_shapes_of)
+    return load_net(payload, source=path, expected={"kind": _KIND}, shapes_of=_shapes_of)
 
 
 def _shapes_of(

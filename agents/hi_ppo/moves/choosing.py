@@ -50,12 +50,12 @@ def near_plans(
     plans.end_layer[:, :num_borders] = borders
     times_s = judge.scores(job, plans)
     rows = np.flatnonzero(times_s <= limit_s)
-    moved = _moved_parameters(judge, old, borders[rows])
+    moved = _move_parameters(judge, old, borders[rows])
     rows = rows[np.lexsort((times_s[rows], moved))][:most]
     return tuple(judge.plan(plans, row) for row in rows.tolist())
 
 
-def _moved_parameters(judge: PlanJudge, old: Whole, borders: Whole) -> Real:
+def _move_parameters(judge: PlanJudge, old: Whole, borders: Whole) -> Real:
     """Parameters between old and new borders, (N,)."""
     before = np.concatenate(([0.0], np.cumsum(judge.workload.num_parameters)))
     moved: Real = np.abs(before[borders] - before[old]).sum(axis=1)
@@ -165,7 +165,7 @@ class Chooser:
         left, rows = known, np.arange(len(known))
         if self._moves is not None and works.any():
             if not works.all() or len(known) > MOST_KNOWN:
-                left, rows = self._thinned(known, last, np.where(works, costs, np.inf))
+                left, rows = self._thin(known, last, np.where(works, costs, np.inf))
             if _has_unit(left, situation.preference.communication):
                 plan = self._by_rule(self._moves, situation, left, job, now_s[rows])
                 among_s = np.full(len(known), np.inf)
@@ -226,9 +226,7 @@ class Chooser:
             self._observer = MoveObserver(*weighed, rule_set)
         return self._observer
 
-    def _thinned(
-        self, known: KnownPlans, last: Plan | None, costs: Real
-    ) -> tuple[KnownPlans, Whole]:
+    def _thin(self, known: KnownPlans, last: Plan | None, costs: Real) -> tuple[KnownPlans, Whole]:
         """Let go of plans that do not work, and of the worse half where there are too many.
 
         The move policy keeps those on which its own rules stand; if one of these works no longer

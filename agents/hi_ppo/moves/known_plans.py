@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from agents.decision.occupied import occupied
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Situation
-from agents.judge.candidates import Aim
+from agents.judge.candidates import CostObjective
 from agents.judge.look_ahead import PlanJudge
 from agents.judge.moves import change_times
 from agents.judge.steady_judge import RelayedJob
@@ -89,8 +89,8 @@ class KnownPlans:
         """
         return self._times.on(occupied(situation), job)
 
-    def costs(self, aim: Aim, times_s: Real) -> Real:
-        """Costs of plans (C,) with these iteration times, see `agents.judge.candidates.Aim`."""
+    def costs(self, aim: CostObjective, times_s: Real) -> Real:
+        """Costs of plans (C,) of these iteration times: `agents.judge.candidates.CostObjective`."""
         costs: Real = aim.time_weight * np.log(times_s)
         if aim.toll_weight > 0.0:
             tolls = [
@@ -111,7 +111,7 @@ class KnownPlans:
         moved_bytes = np.zeros((len(rows), len(self.plans)))
         is_simulated = isinstance(job, RelayedJob) or any(plan.replicas for plan in self.plans)
         if pays and (is_simulated or self.judge.corrections.transport is not None):
-            return self._simulated_changes(situation, sources)
+            return self._simulate_changes(situation, sources)
         if pays:
             old, new = self._domains[rows], self._domains
             ways = ways_of(old, new, self.judge.num_domains, self._layer_bytes, moved_bytes)
@@ -128,9 +128,7 @@ class KnownPlans:
         move_s[np.arange(len(rows)), rows] = 0.0
         return move_s, moved_bytes
 
-    def _simulated_changes(
-        self, situation: Situation, sources: Sequence[Plan]
-    ) -> tuple[Real, Real]:
+    def _simulate_changes(self, situation: Situation, sources: Sequence[Plan]) -> tuple[Real, Real]:
         topology = situation.topology
         changes = Changes(
             self.judge.workload,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from agents.decision.levels import LEVELS
 from agents.hi_ppo.moves.move_costs import with_plans, working_plans
-from agents.replanning.tables import EpisodeTables, joined_tables
+from agents.replanning.tables import EpisodeTables, join_tables
 from des.base.checks import require_count
 from des.compiled.many.layout import Whole
 
@@ -115,7 +115,7 @@ def variant_of(
     ValueError
         If there are no draws, their plans differ, or no plan works in all epochs.
     """
-    whole = joined_tables(draws)
+    whole = join_tables(draws)
     whole = with_plans(whole, _some_plans(whole, config.num_plans, rng))
     epochs = _some_epochs(whole.num_epochs, config, rng)
     is_factor = bool(rng.random() < 0.5)

@@ -156,7 +156,7 @@ def game_of(
     return _joined(parts, starts=np.array([0]), num_epochs=np.array([len(parts)]), unit=[unit])
 
 
-def joined_games(games: Sequence[MoveGame]) -> MoveGame:
+def join_games(games: Sequence[MoveGame]) -> MoveGame:
     """Put games side by side."""
     if not games:
         raise ValueError("joined games: games must be one or more, got none")
@@ -240,16 +240,16 @@ def _joined(
         epoch=np.concatenate([part.epoch for part in parts]),
         plan=np.concatenate([part.plan for part in parts]),
         choice_of_rule=np.concatenate([part.choice_of_rule for part in parts]),
-        chosen=np.concatenate([_widened(part.chosen, width, -1) for part in parts]),
-        cost=np.concatenate([_widened(part.cost, width, np.inf) for part in parts]),
-        following=np.concatenate([_widened(part.following, width, total) for part in parts]),
+        chosen=np.concatenate([_widen(part.chosen, width, -1) for part in parts]),
+        cost=np.concatenate([_widen(part.cost, width, np.inf) for part in parts]),
+        following=np.concatenate([_widen(part.following, width, total) for part in parts]),
         starts=starts,
         num_epochs=num_epochs,
         unit=np.asarray(unit, dtype=np.float64),
     )
 
 
-def _widened(table: npt.NDArray[_T], width: int, filling: float) -> npt.NDArray[_T]:
+def _widen(table: npt.NDArray[_T], width: int, filling: float) -> npt.NDArray[_T]:
     """A table with more columns, of one value."""
     missing = ((0, 0), (0, width - table.shape[1]))
     return np.pad(table, missing, constant_values=filling)

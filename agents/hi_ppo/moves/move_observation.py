@@ -48,13 +48,13 @@ def observation_names(rule_set: RuleSet) -> tuple[str, ...]:
         *(
             f"{kind}_{rule}"
             for kind in ("saving", "price", "expected_saving")
-            for rule in _shown(rule_set)
+            for rule in _show(rule_set)
         ),
     )
 
 
 @cache
-def _shown(rule_set: RuleSet) -> tuple[int, ...]:
+def _show(rule_set: RuleSet) -> tuple[int, ...]:
     """Rules of which the policy sees what their plans save and cost, by index."""
     index_of, top = rule_set.index_of, rule_set.top
     return (
@@ -142,7 +142,7 @@ class MoveMemory:
             )
         present = np.log(now / self.base)
         self._log_relative = np.vstack((self._log_relative, present))[-WINDOW_EPOCHS:]
-        self._now, self._rows = now, self._bounded(rows)
+        self._now, self._rows = now, self._bound(rows)
         self._expected = expected_costs(np.exp(self._log_relative), self.base)
         self._bank.see(self._now, self._expected, self._rows)
         history = history_features(self._log_relative, np.log(self.base))
@@ -161,7 +161,7 @@ class MoveMemory:
             raise ValueError("move memory: observations must be finite; some cost was not")
         return MoveView(observation=observation, targets=chosen, price=price)
 
-    def _bounded(self, rows: Rows) -> Rows:
+    def _bound(self, rows: Rows) -> Rows:
         """Rows with levels by position among those of the rules."""
 
         def bounded(plans: Whole) -> tuple[Real, Levels]:
@@ -183,7 +183,7 @@ class MoveMemory:
         columns.append(np.where(np.isfinite(least), _squashed(least), _MOST_LOG))
         probed = self._rule_set.index_of(self._rule_set.top, 4.0)
         columns += self._probe(present, chosen[:, probed])
-        to = chosen[:, _shown(self._rule_set)]
+        to = chosen[:, _show(self._rule_set)]
         saving = np.log(own[:, np.newaxis] / now[to])
         paid = _squashed(price[np.arange(len(present))[:, np.newaxis], to])
         in_the_long_run = np.log(own_expected[:, np.newaxis] / expected[to])

@@ -19,7 +19,7 @@ from agents.ppo.trained_net import (
     TrainedNet,
     linear_forward,
     linear_shapes,
-    shaped_numbers,
+    shape_numbers,
 )
 from des.compiled.many.layout import Observations, Real, Whole
 
@@ -112,7 +112,7 @@ def move_network_from_payload(payload: object) -> LoadedNet[MoveArchitecture]:
         architecture = MoveArchitecture(**{**sizes, "levels": levels})
         widths = (architecture.observation_size, *architecture.hidden_sizes)
         require_held(payload["parameters"], widths)
-        numbers = shaped_numbers(payload["parameters"], move_shapes(architecture))
+        numbers = shape_numbers(payload["parameters"], move_shapes(architecture))
         network = LoadedNet(architecture=architecture, numbers=numbers)
         _require_known(payload, move_network_payload(network))
     except CheckpointError:

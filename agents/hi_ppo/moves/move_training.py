@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from agents.hi_ppo.moves.move_config import MoveTrainingConfig
-from agents.hi_ppo.moves.move_env import MoveGame, joined_games
+from agents.hi_ppo.moves.move_env import MoveGame, join_games
 from agents.hi_ppo.moves.move_network import MoveNetwork, choice_log_probs
 from agents.hi_ppo.moves.move_policy import (
     MoveArchitecture,
@@ -141,7 +141,7 @@ class MoveTrainer:
         while len(self._queue) < count:
             self._queue += self._rng.permutation(len(self._games)).tolist()
         drawn, self._queue[:] = self._queue[:count], self._queue[count:]
-        cost, experience = _play(self.network, joined_games([self._games[at] for at in drawn]))
+        cost, experience = _play(self.network, join_games([self._games[at] for at in drawn]))
         outcome = self._policy_update.descend(
             experience, index=index, progress=index / self.config.num_updates
         )

@@ -135,7 +135,7 @@ def decode_orders(
 
 
 def seeded_noise(count: int, num_domains: int, seed: int) -> Observations:
-    """Noise of Gumbel that a seed gives, as `drawn_noise` of torch's generator; none for the first.
+    """Noise of Gumbel that a seed gives, as `draw_noise` of torch's generator; none for the first.
 
     Both are uniform numbers of 24 bits from the same Mersenne twister.
     """

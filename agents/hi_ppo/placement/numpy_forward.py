@@ -18,11 +18,11 @@ _LEAST_VARIANCE = np.float32(1e-5)
 def quick_scores(policy: PlacementNet, features: Features) -> Scores:
     """Scores of one network, those of a policy of torch with these numbers but for rounding."""
     numbers = policy.numbers
-    nodes, edges, whole = _encoded(numbers, policy.architecture.num_rounds, features)
+    nodes, edges, whole = _encode(numbers, policy.architecture.num_rounds, features)
     return _pointed(numbers, nodes, edges, whole)
 
 
-def _encoded(
+def _encode(
     numbers: Numbers, num_rounds: int, features: Features
 ) -> tuple[Observations, Observations, Observations]:
     """Descriptions of domains (K, W), of pairs (K, K, .) and of the network (W,)."""

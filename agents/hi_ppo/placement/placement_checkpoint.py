@@ -10,7 +10,7 @@ from agents.hi_ppo.placement.config import PlacementArchitecture
 from agents.hi_ppo.placement.decode import NUM_FACTS, NUM_PAIRS
 from agents.hi_ppo.placement.features import EDGE_SIZE, GLOBAL_SIZE, NODE_SIZE
 from agents.ppo.checkpoint import load_checkpoint, require_held
-from agents.ppo.trained_net import LoadedNet, Numbers, TrainedNet, linear_shapes, loaded_net
+from agents.ppo.trained_net import LoadedNet, Numbers, TrainedNet, linear_shapes, load_net
 
 _KIND = "placement_policy"
 _READS = [NODE_SIZE, EDGE_SIZE, GLOBAL_SIZE]
@@ -44,7 +44,7 @@ def placement_from_payload(
         If the content is not a placement policy, or one that reads or chooses something else.
     """
     expected = {"kind": _KIND, "reads": _READS, "depths": list(DEPTHS)}
-    return loaded_net(payload, source=source, expected=expected, shapes_of=_shapes_of)
+    return load_net(payload, source=source, expected=expected, shapes_of=_shapes_of)
 
 
 def _shapes_of(

@@ -58,7 +58,7 @@ class Heads(nn.Module):
         """Logits of the schedules of `DEPTHS` for each order, (B, N, D)."""
         most = orders.domains.shape[-1]
         is_taken = torch.arange(most) < orders.sizes.unsqueeze(-1)
-        nodes = _gathered(encoded.nodes, orders.domains) * is_taken.unsqueeze(-1)
+        nodes = _gather(encoded.nodes, orders.domains) * is_taken.unsqueeze(-1)
         sizes = orders.sizes.unsqueeze(-1)
         rows = torch.arange(len(nodes))[:, None, None]
         wires = networks.log_ratio[rows, orders.domains[:, :, :-1], orders.domains[:, :, 1:]]
@@ -82,7 +82,7 @@ class Heads(nn.Module):
         most = orders.domains.shape[-1]
         steps = torch.arange(most)
         is_taken = (steps < orders.sizes.unsqueeze(-1)).unsqueeze(-1)
-        nodes = _gathered(encoded.nodes, orders.domains) * is_taken
+        nodes = _gather(encoded.nodes, orders.domains) * is_taken
         before = nn.functional.pad(nodes[:, :, :-1], (0, 0, 1, 0))
         behind = nn.functional.pad(nodes[:, :, 1:], (0, 0, 0, 1))
         whole = encoded.whole[:, None, None].expand_as(nodes)
@@ -100,7 +100,7 @@ class Heads(nn.Module):
         return ((-0.5 * scaled**2 - self.log_std) * is_taken).sum(dim=-1)
 
 
-def _gathered(nodes: Tensor, domains: Tensor) -> Tensor:
+def _gather(nodes: Tensor, domains: Tensor) -> Tensor:
     rows = torch.arange(len(nodes))[:, None, None]
     return nodes[rows, domains]
 
@@ -172,7 +172,7 @@ def scores_of(scores: PointerScores, row: int, num_domains: int | None = None) -
     return Scores(*(np.ascontiguousarray(one) for one in (pair, chosen, drift)))
 
 
-def drawn_noise(count: int, num_domains: int, generator: torch.Generator) -> Observations:
+def draw_noise(count: int, num_domains: int, generator: torch.Generator) -> Observations:
     """Draw noise that makes samples of choices."""
     shape = (count, num_domains + 1, num_domains + 1)
     uniform = torch.rand(shape, generator=generator).clamp(1e-20, 1.0 - 1e-7)

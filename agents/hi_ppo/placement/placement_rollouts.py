@@ -16,13 +16,13 @@ from agents.hi_ppo.placement.decode import DrawnOrders, decode_orders, depth_pla
 from agents.hi_ppo.placement.features import Features, features_of, seen_by
 from agents.hi_ppo.placement.placement_policy import (
     PlacementPolicy,
-    drawn_noise,
+    draw_noise,
     orders_of,
     scores_of,
 )
 from agents.hi_ppo.placement.pointer import DomainOrders, Networks, networks_of
-from agents.judge.candidates import Aim
-from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, loaded_job, plan_costs
+from agents.judge.candidates import CostObjective
+from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, load_job, plan_costs
 from agents.judge.steady_judge import MISFIT
 from agents.ppo.trained_policy import random_state, set_random_state
 from des import NO_CORRECTIONS, Corrections, Placement, Plan, Topology, Workload
@@ -46,7 +46,7 @@ class TrainingWorld:
 
     judge: PlanJudge
     job: Job
-    aim: Aim
+    aim: CostObjective
     features: Features
 
 
@@ -112,7 +112,7 @@ class Worlds:
         judge = _judge_of(workload, topology.num_domains, self._corrections)
         loads = self._loads(topology.num_domains)
         preference = self._preference()
-        job = loaded_job(judge.job_of(topology), loads)
+        job = load_job(judge.job_of(topology), loads)
         return TrainingWorld(
             judge=judge,
             job=job,
@@ -187,7 +187,7 @@ def collect(
         decode_orders(
             scores_of(scores, row, size),
             world.features.facts,
-            drawn_noise(count, size, generator),
+            draw_noise(count, size, generator),
             world.judge.most_stages,
         )
         for row, (world, size) in enumerate(zip(worlds, networks.num_domains.tolist(), strict=True))
@@ -211,7 +211,7 @@ def collect(
         )
         for row, (world, own) in enumerate(zip(worlds, drawn, strict=True))
     ]
-    judged = list(at_work(_judged, drawn_plans))
+    judged = list(at_work(_judge, drawn_plans))
     by_depth, gains, found, found_rewards = zip(*judged, strict=True)
     stacked = torch.from_numpy(-np.stack(by_depth)).float()
     return PlacementRollout(
@@ -240,17 +240,17 @@ class _DrawnPlans(NamedTuple):
 
     job_of: tuple[Workload, int, Corrections]
     job: Job
-    aim: Aim
+    aim: CostObjective
     orders: DrawnOrders
     depths: Whole
     tilts: Observations
     budget: int
 
 
-def _judged(task: _DrawnPlans) -> tuple[Real, Real, DrawnOrders, float]:
+def _judge(task: _DrawnPlans) -> tuple[Real, Real, DrawnOrders, float]:
     """Costs of orders by depth, what shares win, and the best order of a look-ahead and its cost.
 
-    Costs are those of `Aim` less that of even work on all domains without any network.
+    Costs are those of `CostObjective` less that of even work on all domains without any network.
     """
     judge, job, aim = _judge_of(*task.job_of), task.job, task.aim
     drawn, depths = task.orders, task.depths
@@ -282,7 +282,7 @@ def _one_of(domains: Small, sizes: Small, row: int, width: int | None = None) ->
     return DrawnOrders(wide, sizes[row : row + 1].copy(), np.zeros(1, dtype=np.float32))
 
 
-def _costs(judge: PlanJudge, job: Job, aim: Aim, plans: Plans) -> Real:
+def _costs(judge: PlanJudge, job: Job, aim: CostObjective, plans: Plans) -> Real:
     """Costs of plans; those that do not fit cost 3 more than they would with all times 20 fold."""
     times_s = judge.scores(job, plans)
     ideal_s = np.exp(ideal_log_s(job))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agents.decision.depths import DEPTHS
-from agents.decision.occupied import occupied
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import Situation
 from agents.hi_ppo.placement.decode import (
     DrawnOrders,
@@ -18,7 +18,7 @@ from agents.hi_ppo.placement.decode import (
 from agents.hi_ppo.placement.features import MOST_DOMAINS, Features, features_of, seen_by
 from agents.hi_ppo.placement.numpy_forward import quick_scores
 from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
-from agents.judge.candidates import Aim
+from agents.judge.candidates import CostObjective
 from agents.judge.look_ahead import LookAhead, PlanJudge, aim_of, plan_costs
 from agents.judge.steady_judge import MISFIT, RelayedJob
 from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
@@ -39,7 +39,7 @@ class PlacementCandidates:
     iteration_s
         Iteration time of each on the network as it is, shaped (C,). [s]
     costs
-        Cost of each under the preference, see `agents.judge.candidates.Aim`.
+        Cost of each under the preference, see `agents.judge.candidates.CostObjective`.
     num_judged
         Plans that were judged on the way.
     response_s
@@ -80,7 +80,7 @@ class Proposer:
         if policy is not None and draw is not None:
             raise ValueError("proposer: draw must be None where a policy draws, got both")
         self.look_ahead = look_ahead or LookAhead()
-        self._draw: Draw = draw or drawn_at_random if policy is None else _drawn_by(policy)
+        self._draw: Draw = draw or draw_at_random if policy is None else _draw_by(policy)
         self.policy, self._clock = policy, clock
         self._judges: dict[tuple[object, ...], PlanJudge] = {}
         self._base: tuple[PlanJudge, Topology, Job] | None = None
@@ -127,7 +127,7 @@ class Proposer:
             if isinstance(job, RelayedJob):
                 return _relayed(judge, job, aim, orders, situation.last_plan)
             last_plan = situation.last_plan
-            return _looked_ahead(
+            return _look_ahead(
                 judge, job, aim, orders, how=how, last_plan=last_plan, num_plans=num_plans
             )
 
@@ -175,7 +175,7 @@ class Proposer:
         return known
 
 
-def _drawn_by(policy: PlacementNet) -> Draw:
+def _draw_by(policy: PlacementNet) -> Draw:
     def draw(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
         noise = seeded_noise(count, len(features.nodes), seed)
         return decode_orders(quick_scores(policy, features), features.facts, noise, most_stages)
@@ -183,7 +183,7 @@ def _drawn_by(policy: PlacementNet) -> Draw:
     return draw
 
 
-def drawn_at_random(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
+def draw_at_random(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
     """Draw orders of any length and domains, uniformly."""
     rng = np.random.default_rng(seed)
     num_domains = len(features.nodes)
@@ -215,10 +215,10 @@ def lengthened(drawn: DrawnOrders, most_stages: int) -> DrawnOrders:
     return DrawnOrders(domains, sizes, drawn.log_probs)
 
 
-def _looked_ahead(
+def _look_ahead(
     judge: PlanJudge,
     job: Job,
-    aim: Aim,
+    aim: CostObjective,
     drawn: DrawnOrders,
     *,
     how: LookAhead,
@@ -262,7 +262,11 @@ def _with_order(orders: Small, sizes: Small, plan: Plan) -> tuple[Small, Small]:
 
 
 def _relayed(
-    judge: PlanJudge, job: RelayedJob, aim: Aim, drawn: DrawnOrders, last_plan: Plan | None
+    judge: PlanJudge,
+    job: RelayedJob,
+    aim: CostObjective,
+    drawn: DrawnOrders,
+    last_plan: Plan | None,
 ) -> PlacementCandidates:
     """Judge drawn orders as they are, where looking ahead would take seconds."""
     few = DrawnOrders(

@@ -9,7 +9,7 @@ from agents.hi_ppo.spot.task import (
     OBSERVATION_SIZE,
     MakeSpotWorld,
     SpotTask,
-    drawn_spot_world,
+    draw_spot_world,
 )
 from agents.ppo.batch_step import ReplayedBatch
 from agents.ppo.episode_env import EpisodeEnv
@@ -24,7 +24,7 @@ class SpotTasks(ReplayedBatch[SpotTask]):
     ordinal_starts = (None,)
 
     def __init__(
-        self, num_envs: int, seed: int, make_world: MakeSpotWorld = drawn_spot_world
+        self, num_envs: int, seed: int, make_world: MakeSpotWorld = draw_spot_world
     ) -> None:
         super().__init__("spot", num_envs, seed, lambda: SpotTask(make_world=make_world))
 
@@ -38,7 +38,7 @@ class SpotEnv(EpisodeEnv):
     Parameters
     ----------
     make_world
-        World of an episode's seed; default: `agents.hi_ppo.spot.task.drawn_spot_world`.
+        World of an episode's seed; default: `agents.hi_ppo.spot.task.draw_spot_world`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class SpotEnv(EpisodeEnv):
     """
 
     def __init__(
-        self, *, make_world: MakeSpotWorld = drawn_spot_world, render_mode: str | None = None
+        self, *, make_world: MakeSpotWorld = draw_spot_world, render_mode: str | None = None
     ) -> None:
         task = SpotTask(make_world=make_world)
         super().__init__(task, episode_name="course", has_time_limit=True, render_mode=render_mode)

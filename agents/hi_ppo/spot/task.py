@@ -130,7 +130,7 @@ _NUM_TICKS = 1600
 _TICK_S = 195.0
 
 
-def drawn_spot_world(seed: int) -> tuple[SpotWorld, SpotLaw]:
+def draw_spot_world(seed: int) -> tuple[SpotWorld, SpotLaw]:
     """Draw five equal sites of 64 GPUs, up for more or less of the time, for 3.6 days.
 
     A model of 70 billion parameters; links of 2 to 10 Gbit/s.
@@ -171,7 +171,7 @@ class SpotTask:
     1999), and what is bad luck counts little.
     """
 
-    make_world: MakeSpotWorld = drawn_spot_world
+    make_world: MakeSpotWorld = draw_spot_world
     tokens_per_usd: float = 0.0
     _observer: SpotObserver | None = field(default=None, init=False)
     _batch: SpotBatch | None = field(default=None, init=False)

@@ -48,7 +48,7 @@ class CheckedSets:
         return is_enough
 
 
-def packed_sets(counts: Real, rests: tuple[Real, ...]) -> list[int]:
+def pack_sets(counts: Real, rests: tuple[Real, ...]) -> list[int]:
     """Disjoint sets, the first of several domains, that do most microbatches together.
 
     ``rests`` are `best_rests` of one group less each time, the last one for all that follow.

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from agents.planners.bounds.checked_sets import CheckedSets, packed_sets
+from agents.planners.bounds.checked_sets import CheckedSets, pack_sets
 from agents.planners.bounds.count_kernels import SetJob
 from agents.planners.bounds.job_figures import JobFigures, Real
 from agents.planners.bounds.pair_kernels import (
@@ -45,7 +45,7 @@ class SetGroups:
             rests = self._rests(counts)
             if best_packing(counts, rests[0]) < self.job.num_microbatches:
                 return False
-            found = packed_sets(counts, rests)
+            found = pack_sets(counts, rests)
             if self.pair is not None and self.num_groups == 2:
                 two = int(two_groups_hold(self.job, self.pair, time_s, counts))
                 if two < 0:
@@ -58,7 +58,7 @@ class SetGroups:
                 rests = self._rests(counts)
                 if best_packing(counts, rests[0]) < self.job.num_microbatches:
                     return False
-                found = packed_sets(counts, rests)
+                found = pack_sets(counts, rests)
             if not self.is_checked or not self._lower(counts, found, passes_s):
                 return True
         return True

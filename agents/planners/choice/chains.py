@@ -99,13 +99,13 @@ def _worse(chain: _Chain) -> _Chain:
 def best_chain(bandwidth: np.ndarray, latency: np.ndarray, members: Sequence[int]) -> Order | None:
     """Order some domains so that their slowest link is fastest; None where no chain joins them.
 
-    Of more than `MOST_DOMAINS_FOR_SUBSETS` the chain is `grown_chain` from the earliest that
+    Of more than `MOST_DOMAINS_FOR_SUBSETS` the chain is `grow_chain` from the earliest that
     reaches all.
     """
     chosen = sorted(members)
     within = np.ix_(chosen, chosen)
     if len(chosen) > MOST_DOMAINS_FOR_SUBSETS:
-        grown = (grown_chain(bandwidth[within], start) for start in range(len(chosen)))
+        grown = (grow_chain(bandwidth[within], start) for start in range(len(chosen)))
         found = next((chain for chain in grown if len(chain) == len(chosen)), None)
     else:
         found = best_chains(bandwidth[within], latency[within]).get((1 << len(chosen)) - 1)
@@ -138,7 +138,7 @@ def best_ring(bandwidth: np.ndarray, latency: np.ndarray, members: Sequence[int]
     return tuple(chosen[index] for index in min(rings, key=_worse)[2])
 
 
-def grown_chain(bandwidth: np.ndarray, start: int) -> Order:
+def grow_chain(bandwidth: np.ndarray, start: int) -> Order:
     """Grow a chain from a domain along the fastest link to one that is not in it yet.
 
     Ends where no link leads on. The earlier domain wins a tie.
@@ -193,5 +193,5 @@ def orders_to_look_at(
         yield from (chain for chain in chains if len(chain) <= most_stages)
     else:
         for start in range(size):
-            chain = grown_chain(bandwidth, start)
+            chain = grow_chain(bandwidth, start)
             yield from (chain[:length] for length in range(1, min(len(chain), most_stages) + 1))

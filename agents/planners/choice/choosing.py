@@ -48,14 +48,14 @@ def best_of(problem: PlanningProblem, plans: Iterable[Plan]) -> Plan:
     return best
 
 
-def shared_out(num_layers: int, weights: Sequence[float]) -> list[int]:
+def share_out(num_layers: int, weights: Sequence[float]) -> list[int]:
     """Share layers out in proportion to weights, rounded by largest remainders.
 
     The earlier one wins a tie.
 
     Examples
     --------
-    >>> shared_out(8, [3.0, 2.0, 1.0])  # 4, 2.67, 1.33
+    >>> share_out(8, [3.0, 2.0, 1.0])  # 4, 2.67, 1.33
     [4, 3, 1]
     """
     total = sum(weights)

@@ -142,12 +142,12 @@ def best_groups(
     """Grouping of least cost that the budget finds."""
     kept = []
     for _ in range(num_individuals):
-        groups = _improved(_drawn(rng.permutation(num_domains), costs), num_domains, costs)
+        groups = _improve(_drawn(rng.permutation(num_domains), costs), num_domains, costs)
         kept.append(groups)
     kept.sort(key=costs.total_s)
     for _ in range(num_trials):
         one, other = (kept[each] for each in rng.integers(len(kept), size=2).tolist())
-        child = _improved(_child(one, other, num_domains, costs, rng), num_domains, costs)
+        child = _improve(_child(one, other, num_domains, costs, rng), num_domains, costs)
         if child not in kept and costs.total_s(child) < costs.total_s(kept[-1]):
             kept[-1] = child
             kept.sort(key=costs.total_s)
@@ -158,10 +158,10 @@ def _drawn(order: np.ndarray, costs: Costs) -> Groups:
     """Cut an order of the domains into groups; what is left over is in none."""
     size = costs.num_replicas
     parts = [order[size * stage : size * (stage + 1)] for stage in range(costs.num_stages)]
-    return _sorted(parts)
+    return _sort(parts)
 
 
-def _sorted(groups: "list[np.ndarray] | list[list[int]]") -> Groups:
+def _sort(groups: "list[np.ndarray] | list[list[int]]") -> Groups:
     return tuple(sorted(tuple(sorted(int(domain) for domain in group)) for group in groups))
 
 
@@ -184,7 +184,7 @@ def _child(
     for domain in left:
         home = next(each for each, room in enumerate(rooms) if len(members[each]) < room)
         members[home].append(domain)
-    return _sorted(members[:-1])
+    return _sort(members[:-1])
 
 
 def _homes(groups: Groups, num_domains: int) -> list[int]:
@@ -196,7 +196,7 @@ def _homes(groups: Groups, num_domains: int) -> list[int]:
     return homes
 
 
-def _improved(groups: Groups, num_domains: int, costs: Costs) -> Groups:
+def _improve(groups: Groups, num_domains: int, costs: Costs) -> Groups:
     """Let two domains of different groups change places, the best pair first, while it helps."""
     cost_s = costs.total_s(groups)
     while True:
@@ -206,7 +206,7 @@ def _improved(groups: Groups, num_domains: int, costs: Costs) -> Groups:
             for other in range(one + 1, num_domains):
                 if homes[one] == homes[other]:
                     continue
-                swapped = _swapped(groups, one, other)
+                swapped = _swap(groups, one, other)
                 if costs.total_s(swapped) < cost_s:
                     best, cost_s = swapped, costs.total_s(swapped)
         if best is None:
@@ -214,9 +214,9 @@ def _improved(groups: Groups, num_domains: int, costs: Costs) -> Groups:
         groups = best
 
 
-def _swapped(groups: Groups, one: int, other: int) -> Groups:
+def _swap(groups: Groups, one: int, other: int) -> Groups:
     place = {one: other, other: one}
-    return _sorted([[place.get(domain, domain) for domain in group] for group in groups])
+    return _sort([[place.get(domain, domain) for domain in group] for group in groups])
 
 
 def _plans(problem: PlanningProblem, costs: Costs, groups: Groups) -> list[Plan]:

@@ -11,7 +11,7 @@ from agents.planners.pareto.fronts import (
     Archive,
     Front,
     every_split,
-    joined_orders,
+    join_orders,
     steady_judge,
     water_filled,
 )
@@ -79,7 +79,7 @@ def exact_front(
     num_domains = topology.num_domains
     num_plans = num_contiguous_placements(num_domains, workload.num_layers) * len(schedules)
     if num_plans <= most_enumerated:
-        for order in joined_orders(judge.judge):
+        for order in join_orders(judge.judge):
             for plans in every_split(judge.judge, order):
                 archive.add(plans)
         return archive.front(is_proven=judge.judge.num_left > 0)
@@ -90,7 +90,7 @@ def exact_front(
         )
     if names in (TIME_COST_UTILISATION, TIME_COST_USED_UTILISATION):
         return _BranchAndBound(judge, archive, max_steps).run()
-    archive.add(water_filled(judge.judge, joined_orders(judge.judge))[0])
+    archive.add(water_filled(judge.judge, join_orders(judge.judge))[0])
     archive.descend()
     return archive.front()
 
@@ -106,7 +106,7 @@ class _BranchAndBound:
 
     def run(self) -> Front:
         search = self._judge.judge
-        orders = joined_orders(search)
+        orders = join_orders(search)
         plans, _ = water_filled(search, orders)
         self._archive.add(plans)
         times_s = search.scores(plans).reshape(len(orders), -1)

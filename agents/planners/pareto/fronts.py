@@ -200,7 +200,7 @@ def steady_judge(
     return ObjectiveJudge(judge)
 
 
-def joined_orders(judge: Judge) -> list[Order]:
+def join_orders(judge: Judge) -> list[Order]:
     """All ordered subsets of domains whose neighbours reach each other, the smallest first."""
     return [
         order

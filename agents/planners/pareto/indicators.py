@@ -65,7 +65,7 @@ def non_dominated(points: Points) -> npt.NDArray[np.int64]:
     >>> non_dominated(np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 3.0], [1.0, 3.0]]))
     array([0, 1])
     """
-    points = _checked("points", points)
+    points = _check("points", points)
     left = np.lexsort(points.T[::-1])  # a point that dominates or equals another comes before it
     kept: list[int] = []
     while len(left):
@@ -120,7 +120,7 @@ def hypervolume(points: Points, reference: Points) -> float:
     if not len(points):
         return 0.0
     corner = np.full(points.shape[1], REFERENCE_POINT)
-    return float(hv.HV(ref_point=corner)(_scaled(points, reference)))
+    return float(hv.HV(ref_point=corner)(_scale(points, reference)))
 
 
 def igd_plus(points: Points, reference: Points) -> float:
@@ -142,7 +142,7 @@ def igd_plus(points: Points, reference: Points) -> float:
     points, reference = _both(points, reference)
     if not len(points):
         return math.inf
-    return float(distances.IGDPlus(_scaled(reference, reference))(_scaled(points, reference)))
+    return float(distances.IGDPlus(_scale(reference, reference))(_scale(points, reference)))
 
 
 def front_metrics(points: Points, reference: Points) -> FrontMetrics:
@@ -211,7 +211,7 @@ def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
     ]
 
 
-def _scaled(points: Points, reference: Points) -> Points:
+def _scale(points: Points, reference: Points) -> Points:
     low = reference.min(axis=0)
     width = reference.max(axis=0) - low
     width = np.where(width > 0.0, width, np.abs(low))
@@ -220,13 +220,13 @@ def _scaled(points: Points, reference: Points) -> Points:
 
 
 def _both(points: Points, reference: Points) -> tuple[Points, Points]:
-    reference = _checked("reference", reference)
+    reference = _check("reference", reference)
     if not len(reference):
         raise ValueError("front: reference must hold at least one point, got none")
     num_objectives = reference.shape[1]
     if not len(points):
         return np.empty((0, num_objectives)), reference
-    points = _checked("points", points)
+    points = _check("points", points)
     if points.shape[1] != num_objectives:
         raise ValueError(
             f"front: points must have the {num_objectives} objectives of the reference, "
@@ -235,7 +235,7 @@ def _both(points: Points, reference: Points) -> tuple[Points, Points]:
     return points, reference
 
 
-def _checked(name: str, points: Points | Sequence[Sequence[float]]) -> Points:
+def _check(name: str, points: Points | Sequence[Sequence[float]]) -> Points:
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2 or not np.isfinite(array).all():
         raise ValueError(

@@ -143,7 +143,7 @@ class _Problem(Problem):  # type: ignore[misc]
         size = np.clip(genomes[:, num_domains], 1, most)
         given = np.take_along_axis(genomes[:, num_domains + 2 :], order, axis=1)
         is_stage = np.arange(most) < size[:, np.newaxis]
-        counts = _scaled(np.where(is_stage, given, 0), is_stage, judge.workload.num_layers)
+        counts = _scale(np.where(is_stage, given, 0), is_stage, judge.workload.num_layers)
         return Plans(
             num_stages=size.astype(np.int32),
             schedule=genomes[:, num_domains + 1].astype(np.int32),
@@ -162,7 +162,7 @@ class _Problem(Problem):  # type: ignore[misc]
         return np.column_stack([orders, plans.num_stages, plans.schedule, layers])
 
 
-def _scaled(layers: Genomes, is_stage: np.ndarray, num_layers: int) -> Genomes:
+def _scale(layers: Genomes, is_stage: np.ndarray, num_layers: int) -> Genomes:
     """Scale counts of layers to a sum by largest remainders, shaped (N, S); what sums up stays."""
     beyond = np.where(is_stage, np.maximum(layers - 1, 0), 0).astype(np.float64)
     beyond[beyond.sum(axis=1) == 0.0] = 1.0

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from agents.decision.problem import PlanningProblem
-from agents.planners.choice.chains import Order, grown_chain, mutual_links
-from agents.planners.choice.choosing import best_of, shared_out
+from agents.planners.choice.chains import Order, grow_chain, mutual_links
+from agents.planners.choice.choosing import best_of, share_out
 from des import Parallelism, Placement, Plan, Topology
 
 
@@ -36,11 +36,11 @@ def atlas(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     .. [1] Palak et al., "Improving training time and GPU utilization in geo-distributed language
        model training", arXiv 2411.14458, 2024.
     """
-    chosen = best_of(problem, _filled(problem))
-    return best_of(problem, [chosen, *_shared_otherwise(problem, chosen)])
+    chosen = best_of(problem, _fill(problem))
+    return best_of(problem, [chosen, *_share_otherwise(problem, chosen)])
 
 
-def _filled(problem: PlanningProblem) -> Iterator[Plan]:
+def _fill(problem: PlanningProblem) -> Iterator[Plan]:
     """Yield the plans over the first domains of each order, by layers and by larger stages."""
     domains, num_layers = problem.topology.domains, problem.workload.num_layers
     for order in dict.fromkeys(_orders(problem.topology)):
@@ -49,7 +49,7 @@ def _filled(problem: PlanningProblem) -> Iterator[Plan]:
             for layers_a_stage in _divisors(num_layers):
                 num_stages = num_layers // layers_a_stage
                 if num_stages >= size:
-                    counts = [layers_a_stage * each for each in shared_out(num_stages, free)]
+                    counts = [layers_a_stage * each for each in share_out(num_stages, free)]
                     yield problem.plan(Placement.contiguous(order[:size], counts))
 
 
@@ -63,10 +63,10 @@ def _orders(topology: Topology) -> Iterator[Order]:
     yield tuple(sorted(everyone, key=lambda domain: (-num_gpus[domain], -mean[domain])))
     by_bandwidth = sorted(everyone, key=lambda domain: (-mean[domain], -num_gpus[domain]))
     yield tuple(by_bandwidth)
-    yield grown_chain(bandwidth, by_bandwidth[0])
+    yield grow_chain(bandwidth, by_bandwidth[0])
 
 
-def _shared_otherwise(problem: PlanningProblem, plan: Plan) -> Iterator[Plan]:
+def _share_otherwise(problem: PlanningProblem, plan: Plan) -> Iterator[Plan]:
     """Yield the plan with the GPUs of its domains shared in every other way that uses them all."""
     domains = problem.topology.domains
     used = {stage.domain: stage.num_layers for stage in plan.placement.stages}

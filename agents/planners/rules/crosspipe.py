@@ -57,7 +57,7 @@ def num_passes(plan: Plan, workload: Workload) -> int:
     return sum(size * share for size, share in zip(plan.replica_sizes, shares, strict=True))
 
 
-def _searched(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
+def _search(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     """Place layers by `search`, over those of the problem's schedules that it can choose from."""
     static = tuple(name for name in problem.choices if is_static(name))
     found = search(
@@ -71,7 +71,7 @@ def _searched(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     return found.plan
 
 
-_ON_SEARCH = crosspipe_on(_searched)
+_ON_SEARCH = crosspipe_on(_search)
 
 
 def crosspipe(problem: PlanningProblem, rng: np.random.Generator) -> Plan:

@@ -7,7 +7,7 @@ import numpy as np
 
 from agents.decision.problem import PlanningProblem
 from agents.planners.choice.chains import Order, mutual_links, orders_to_look_at
-from agents.planners.choice.choosing import best_of, shared_out
+from agents.planners.choice.choosing import best_of, share_out
 from des import (
     DomainMemory,
     InfeasiblePlacementError,
@@ -176,7 +176,7 @@ def _proportional_splits(
     The time is ``inf`` where a stage gets no layer or stages are not joined.
     """
     num_layers = problem.workload.num_layers
-    counts = [shared_out(num_layers, rates) for rates in figures.rate_flops_per_s[orders].tolist()]
+    counts = [share_out(num_layers, rates) for rates in figures.rate_flops_per_s[orders].tolist()]
     ends = np.cumsum(counts, axis=1)
     times_s = formula_times_s(problem, figures, orders, ends)
     return ends, np.where(np.min(counts, axis=1) > 0, times_s, np.inf)
@@ -197,7 +197,7 @@ def _level_splits(
     border_s = np.where(joined[:, np.newaxis], border_s, 0.0)
 
     def filled(limit_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return _filled(figures, memory, capacity, rates, limit_s[:, np.newaxis] - border_s)
+        return _fill(figures, memory, capacity, rates, limit_s[:, np.newaxis] - border_s)
 
     low_s = np.zeros(num_ways)
     high_s = (figures.work_flops[-1] / rates + border_s).max(axis=1)
@@ -212,7 +212,7 @@ def _level_splits(
     return ends, times_s
 
 
-def _filled(
+def _fill(
     figures: FormulaFigures,
     memory: np.ndarray,
     capacity: np.ndarray,

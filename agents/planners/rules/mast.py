@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.decision.problem import PlanningProblem
 from agents.planners.choice.chains import Order, best_chain, mutual_links, sets_by_mutual_bandwidth
-from agents.planners.choice.choosing import best_of, shared_out
+from agents.planners.choice.choosing import best_of, share_out
 from des import DEFAULT_SCHEDULE, Placement, Plan, domain_memory
 
 
@@ -112,7 +112,7 @@ def _bids(problem: PlanningProblem, order: Order) -> list[Plan]:
 
 def _spread(problem: PlanningProblem, order: Order, schedule: str) -> Plan:
     speeds = [problem.topology.domains[domain].attainable_flops_per_s for domain in order]
-    counts = shared_out(problem.workload.num_layers, speeds)
+    counts = share_out(problem.workload.num_layers, speeds)
     return problem.plan(Placement.contiguous(order, counts), schedule)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from agents.decision.problem import PlanningProblem
-from agents.planners.choice.choosing import shared_out
+from agents.planners.choice.choosing import share_out
 from des import Placement, Plan
 
 
@@ -18,7 +18,7 @@ def proportional(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     Shares are rounded by largest remainders; the earlier domain wins a tie.
     """
     speeds = [domain.attainable_flops_per_s for domain in problem.topology.domains]
-    counts = shared_out(problem.workload.num_layers, speeds)
+    counts = share_out(problem.workload.num_layers, speeds)
     return problem.plan(Placement.contiguous(range(len(counts)), counts))
 
 

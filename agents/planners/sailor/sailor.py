@@ -135,7 +135,7 @@ def sailor_search(
     else:
         most = MOST_LISTS if max_lists is None else max_lists
         candidates, num_considered, is_complete = _search_whole(still, most, is_overlapped)
-    chosen = _judged(still, candidates, max_judged)
+    chosen = _judge(still, candidates, max_judged)
     if chosen is None:
         raise no_plan_fits(problem, "sailor")
     return SailorFound(
@@ -146,7 +146,7 @@ def sailor_search(
     )
 
 
-def _judged(
+def _judge(
     problem: PlanningProblem, candidates: Iterable[tuple[float, Plan]], max_judged: int
 ) -> tuple[float, Plan] | None:
     """Estimate and plan of the quickest of the first candidates that fit; None if none does."""

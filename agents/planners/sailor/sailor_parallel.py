@@ -17,7 +17,7 @@ from agents.planners.sailor.sailor_lists import (
 from des import Parallelism, Placement, Plan
 from des.costs.local_borders import local_message_s
 from des.costs.memory import model_state_bytes
-from des.costs.message_times import corrected_inside
+from des.costs.message_times import correct_inside
 from des.costs.node_collectives import group_all_reduce_s
 from des.costs.node_groups import data_group
 from des.costs.stage_times import compute_rate_flops_per_s, device_work
@@ -123,7 +123,7 @@ class _Stages:
         num_parameters = self._sum(problem.workload.sums_before.num_parameters, stage)
         sync_s = group_all_reduce_s(
             problem.workload.gradient_bytes * num_parameters / shared.tensor,
-            data_group(corrected_inside(place, corrections), shared, device),
+            data_group(correct_inside(place, corrections), shared, device),
         )
         border = local_message_s(problem.workload, place, shared, corrections, device=device)
         return sync_s, border.transfer_s + border.latency_s

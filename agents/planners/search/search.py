@@ -140,7 +140,7 @@ def search(
     >>> str(found.plan.placement), found.plan.schedule, found.makespan_s, found.is_proven
     ('0*2,1*2', '1f1b_2x', 55.0, True)
     """
-    names = _checked(topology, schedules, max_judged, is_exact)
+    names = _check(topology, schedules, max_judged, is_exact)
     require_seed("search", "seed", seed)
     steady = replace(topology, movement=None)
     judge = Judge(
@@ -179,7 +179,7 @@ def search_planner(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
     ).plan
 
 
-def _checked(
+def _check(
     topology: Topology, schedules: Sequence[str], max_judged: int | None, is_exact: bool
 ) -> tuple[str, ...]:
     """Return the schedules; refuses arguments that are out of their range."""

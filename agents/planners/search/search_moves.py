@@ -53,16 +53,16 @@ def resplits(plans: Plans, row: int, num_schedules: int) -> Plans:
     numbers of layers.
     """
     moves = _moves(int(plans.num_stages[row]), STEPS)
-    return _moved(plans, row, moves, np.arange(num_schedules, dtype=np.int32))
+    return _move(plans, row, moves, np.arange(num_schedules, dtype=np.int32))
 
 
 def double_resplits(plans: Plans, row: int, num_schedules: int) -> Plans:
     """Plans two moves of up to two layers away from a plan, under all schedules."""
     moves = _double_moves(int(plans.num_stages[row]))
-    return _moved(plans, row, moves, np.arange(num_schedules, dtype=np.int32))
+    return _move(plans, row, moves, np.arange(num_schedules, dtype=np.int32))
 
 
-def _moved(plans: Plans, row: int, moves: Small, schedules: Small) -> Plans:
+def _move(plans: Plans, row: int, moves: Small, schedules: Small) -> Plans:
     """Make all moves that leave every stage a layer, under all of some schedules."""
     num_stages = int(plans.num_stages[row])
     before = plans.end_layer[row, :num_stages]

@@ -31,10 +31,10 @@ def search_all_orders(judge: Judge) -> tuple[Plans, float]:
     """Judge all orders and refine the best; returns the best plan and its score."""
     orders = JudgedOrders(judge)
     orders.look_at_all(judge.num_left // 2)
-    return _settled(judge, orders, *refined(judge, *orders.best(_num_refined(judge))))
+    return _settle(judge, orders, *refined(judge, *orders.best(_num_refined(judge))))
 
 
-def _settled(
+def _settle(
     judge: Judge, orders: "JudgedOrders", best: Plans, best_score: float
 ) -> tuple[Plans, float]:
     """Refine the orders around the best plan too, until none of them is better."""
@@ -56,7 +56,7 @@ def search_some_orders(judge: Judge, rng: np.random.Generator) -> tuple[Plans, f
     """
     orders = JudgedOrders(judge)
     orders.descend([orders.drawn(rng) for _ in range(_NUM_STARTS)])
-    best, best_score = _settled(judge, orders, *refined(judge, *orders.best(_num_refined(judge))))
+    best, best_score = _settle(judge, orders, *refined(judge, *orders.best(_num_refined(judge))))
     num_in_vain = 0
     while num_in_vain < _MOST_ROUNDS_IN_VAIN and judge.num_left > 0:
         known = order_of(best, 0)
@@ -68,7 +68,7 @@ def search_some_orders(judge: Judge, rng: np.random.Generator) -> tuple[Plans, f
         if len(scores):
             found, score = refined(judge, plans, scores)
             if score < best_score:
-                best, best_score = _settled(judge, orders, found, score)
+                best, best_score = _settle(judge, orders, found, score)
                 num_in_vain = 0
     return best, best_score
 

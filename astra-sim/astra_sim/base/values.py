@@ -121,18 +121,18 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _compared(self: Any) -> tuple[Any, ...]:
+def _compare(self: Any) -> tuple[Any, ...]:
     return tuple(getattr(self, one.name) for one in self.__fields__ if one.compare)
 
 
 def _equal(self: Any, other: object) -> Any:
     if type(other) is not type(self):
         return NotImplemented
-    return _compared(self) == _compared(other)
+    return _compare(self) == _compare(other)
 
 
 def _hash(self: Any) -> int:
-    return hash(_compared(self))
+    return hash(_compare(self))
 
 
 def _refuse(self: Any, name: str, *_: object) -> None:

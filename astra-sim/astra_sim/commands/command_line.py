@@ -96,7 +96,7 @@ def run_command(backend: Backend, argv: Sequence[str] | None) -> int:
     """
     command = f"astra-sim-{backend}"
     try:
-        code = _guarded(backend, Journal(command), sys.argv[1:] if argv is None else argv)
+        code = _guard(backend, Journal(command), sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -112,7 +112,7 @@ def leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _guarded(backend: Backend, journal: Journal, words: Sequence[str]) -> int:
+def _guard(backend: Backend, journal: Journal, words: Sequence[str]) -> int:
     try:
         flags = parse_flags(words)
     except AstraSimUsageError as error:

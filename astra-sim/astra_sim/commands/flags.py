@@ -137,10 +137,10 @@ def parse_flags(words: Sequence[str]) -> Flags:
     ]
     if missing:
         raise AstraSimUsageError(f"{', '.join(missing)}: must be given")
-    return Flags(**{name.replace("-", "_"): _parsed(name, text) for name, text in given.items()})
+    return Flags(**{name.replace("-", "_"): _parse(name, text) for name, text in given.items()})
 
 
-def _parsed(name: str, text: str | None) -> Any:
+def _parse(name: str, text: str | None) -> Any:
     if text is None:
         return None
     try:

@@ -242,7 +242,7 @@ def _read(path: str | Path, attributes: AttributeReader) -> Trace:
         nodes = {}
         for node in found:
             earlier = nodes.get(node.id, node).dependencies
-            nodes[node.id] = replace(node, dependencies=_merged(earlier + node.dependencies))
+            nodes[node.id] = replace(node, dependencies=_merge(earlier + node.dependencies))
     return Trace(source=source, nodes=tuple(map(nodes.__getitem__, sorted(nodes))))
 
 
@@ -278,7 +278,7 @@ def _node(fields: NodeFields) -> TraceNode:
     _put_id(node, number)
     _put_name(node, name)
     _put_type(node, kind)
-    _put_dependencies(node, dependencies if len(dependencies) < 2 else _merged(dependencies))
+    _put_dependencies(node, dependencies if len(dependencies) < 2 else _merge(dependencies))
     _put_duration_ns(node, duration_us * NS_PER_MICROSECOND % NUM_UNSIGNED_64)
     _put_is_cpu(node, bool(is_cpu))
     _put_attributes(node, attributes)
@@ -293,6 +293,6 @@ def _ascends(numbers: tuple[int, ...]) -> bool:
     return all(map(lt, numbers, numbers[1:]))
 
 
-def _merged(dependencies: tuple[int, ...]) -> tuple[int, ...]:
+def _merge(dependencies: tuple[int, ...]) -> tuple[int, ...]:
     """Return dependencies in ascending order, each once."""
     return dependencies if _ascends(dependencies) else tuple(sorted(set(dependencies)))

@@ -180,7 +180,7 @@ def _zigzag(value: int, num_bits: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-def _unpacked(form: str) -> Callable[[bytes], int | float]:
+def _unpack(form: str) -> Callable[[bytes], int | float]:
     size = struct.calcsize(form)
 
     def read(content: bytes) -> int | float:
@@ -193,18 +193,18 @@ def _unpacked(form: str) -> Callable[[bytes], int | float]:
 
 
 _VALUES: dict[int, Callable[[Any], Any]] = {
-    3 << 3 | FIXED_64: _unpacked("<d"),
-    5 << 3 | FIXED_32: _unpacked("<f"),
+    3 << 3 | FIXED_64: _unpack("<d"),
+    5 << 3 | FIXED_32: _unpack("<f"),
     7 << 3 | VARINT: lambda value: signed(value, 32),
     9 << 3 | VARINT: lambda value: signed(value, 64),
     11 << 3 | VARINT: lambda value: value % 2**32,
     13 << 3 | VARINT: int,
     15 << 3 | VARINT: lambda value: _zigzag(value, 32),
     17 << 3 | VARINT: lambda value: _zigzag(value, 64),
-    19 << 3 | FIXED_32: _unpacked("<I"),
-    21 << 3 | FIXED_64: _unpacked("<Q"),
-    23 << 3 | FIXED_32: _unpacked("<i"),
-    25 << 3 | FIXED_64: _unpacked("<q"),
+    19 << 3 | FIXED_32: _unpack("<I"),
+    21 << 3 | FIXED_64: _unpack("<Q"),
+    23 << 3 | FIXED_32: _unpack("<i"),
+    25 << 3 | FIXED_64: _unpack("<q"),
     27 << 3 | VARINT: bool,
     28 << 3 | BYTES: _truths,
     29 << 3 | BYTES: bytes.decode,

@@ -40,7 +40,7 @@ def _stuck_lines(run: RunState, stuck: list[RankState]) -> list[str]:
     ]
     for state in stuck[:MAX_RANKS]:
         told = [
-            _explained(state, state.in_flight[number], messages, collectives)
+            _explain(state, state.in_flight[number], messages, collectives)
             for number in sorted(state.in_flight)[:MAX_NODES]
         ]
         told += _left_out(sorted(state.in_flight)[MAX_NODES:], "more in flight")
@@ -52,7 +52,7 @@ def _stuck_lines(run: RunState, stuck: list[RankState]) -> list[str]:
     return lines
 
 
-def _explained(
+def _explain(
     state: RankState, node: TraceNode, messages: MessageWaits, collectives: CollectiveWaits
 ) -> str:
     if node.id in state.errors:

@@ -30,7 +30,7 @@ class CollectiveWaits:
         others = [member for member in members if member != rank]
         number = self._communicator(node)[0]
         among = "" if number == WORLD else f" in group {number}"
-        waits = f"{label(node)}, {_described(node)}{among},"
+        waits = f"{label(node)}, {_describe(node)}{among},"
         absent = [self._absence(one, node) for one in others if not self._joined(one, node)]
         if absent:
             return f"{waits} waits for {len(absent)} of {len(others)} others: {listed(absent)}"
@@ -62,9 +62,9 @@ class CollectiveWaits:
 
     def _difference(self, rank: int, other: int, node: TraceNode) -> str:
         joined = self._joined(other, node)
-        described = _described(node)
-        if all(_described(one) != described for one in joined):
-            return f"rank {other} has {label(joined[0])}, {_described(joined[0])}"
+        described = _describe(node)
+        if all(_describe(one) != described for one in joined):
+            return f"rank {other} has {label(joined[0])}, {_describe(joined[0])}"
         here, there = self._chunks(rank), self._chunks(other)
         if here and there and here.isdisjoint(there):
             return (
@@ -119,7 +119,7 @@ class CollectiveWaits:
         return next((algorithms for known, algorithms in by_kind if known == kind), ())
 
 
-def _described(node: TraceNode) -> str:
+def _describe(node: TraceNode) -> str:
     """Kind and size of a collective."""
     kind, num_bytes = node.attributes.get("comm_type"), node.attributes.get("comm_size")
     names = [collective.name for collective in CollectiveType if collective == kind]

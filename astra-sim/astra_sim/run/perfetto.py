@@ -91,10 +91,10 @@ def trace_events(spans: Sequence[Iterable[NodeSpan]], *, replays: bool = False) 
     slices: list[_Slice] = []
     threads = count(len(spans) + 1)
     for rank, of_rank in enumerate(spans):
-        yield from _named("process", rank, 0, f"NPU {rank}", rank)
+        yield from _name("process", rank, 0, f"NPU {rank}", rank)
         for position, (name, thread_spans) in enumerate(_threads(of_rank)):
             thread = next(threads)
-            yield from _named("thread", rank, thread, name, position)
+            yield from _name("thread", rank, thread, name, position)
             slices += (_Slice(rank, thread, span) for span in thread_spans)
     for shown in slices:
         yield _complete(shown, replays=replays)
@@ -120,7 +120,7 @@ def _process(rank: int) -> int:
     return rank + 1
 
 
-def _named(what: str, rank: int, thread: int, name: str, position: int) -> Iterator[Event]:
+def _name(what: str, rank: int, thread: int, name: str, position: int) -> Iterator[Event]:
     track = {"pid": _process(rank), "tid": thread}
     yield {"ph": "M", "name": f"{what}_name", **track, "args": {"name": name}}
     yield {"ph": "M", "name": f"{what}_sort_index", **track, "args": {"sort_index": position}}

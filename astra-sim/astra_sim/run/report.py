@@ -26,7 +26,7 @@ def announce_rings(
                 break
     for number, members in sorted(groups.items()):
         if len(members) < network.num_npus:
-            log("system", "info", f"ring of group {number}: {_listed(members)}")
+            log("system", "info", f"ring of group {number}: {_list(members)}")
 
 
 def report_end(in_flight: Iterable[tuple[int, Iterable[TraceNode]]], log: Log) -> None:
@@ -44,15 +44,15 @@ def report_end(in_flight: Iterable[tuple[int, Iterable[TraceNode]]], log: Log) -
             f"!!!Hardware Resource sys.id={rank} has unreleased nodes!!!",
         )
         for slot, numbers in sorted(held.items()):
-            log("workload", "critical", f"{slot.name.lower()} slot: {_listed(numbers)}")
+            log("workload", "critical", f"{slot.name.lower()} slot: {_list(numbers)}")
     log("system", "warning", "Exiting")
 
 
 def _ring(algorithm: Algorithm, dimension: int, network: NetworkConfig) -> str:
     if algorithm.whole_system:
         return f"all {network.num_npus} NPUs"
-    return _listed(network.neighbours(0, dimension))
+    return _list(network.neighbours(0, dimension))
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def _list(numbers: Iterable[int]) -> str:
     return ", ".join(str(number) for number in numbers)

@@ -17,7 +17,7 @@ from astra_sim.system.collectives import Collectives
 from astra_sim.system.messages import Messages, RendezvousMessages
 from astra_sim.system.npu import Npu, SystemSettings
 from astra_sim.system.remote_memory import RemoteMemory
-from astra_sim.system.repeats import repeated_phases
+from astra_sim.system.repeats import repeat_phases
 from astra_sim.workload.nodes import NodeIssuer
 from astra_sim.workload.rank import UINT64, Rank
 from astra_sim.workload.statistics import report_finish
@@ -137,7 +137,7 @@ class RankSimulation:
         )
         repeats = None
         if system.shared_bus is None and not options.rendezvous:
-            repeats = repeated_phases(
+            repeats = repeat_phases(
                 network, self.queue, move_ns=settings.endpoint_delay_ns, last_ns=LAST_EXACT_NS
             )
         issuer = NodeIssuer(

@@ -106,7 +106,7 @@ class Chunk:
             phase.queue.running -= 1
             phase.queue.start_waiting()
             return
-        self._num_bytes = phase.plan.passed_on(self._num_bytes)
+        self._num_bytes = phase.plan.pass_on(self._num_bytes)
         phase.queue.running -= 1
         following = self._phases[self._phase_index].queue
         following.waiting.append(self._start_phase)

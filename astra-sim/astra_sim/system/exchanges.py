@@ -85,7 +85,7 @@ class Exchange(ABC):
             self._is_odd = True
             self._others_left = self._second_round
             self._tokens.extend([self._next_token() for _ in range(width)])
-            self._timers.after_each(self._move_ns, self._moved, num_bytes, width)
+            self._timers.after_each(self._move_ns, self._move, num_bytes, width)
 
     @abstractmethod
     def _next_token(self) -> Token:
@@ -104,7 +104,7 @@ class Exchange(ABC):
         else:
             self._others_left -= 1
             reduces = self._reduces_in_odd if self._is_odd else self._reduces_in_even
-        done = self._reduce if reduces else self._moved
+        done = self._reduce if reduces else self._move
         if self._bus is None:
             self._timers.after(self._move_ns, done, num_bytes)
         else:
@@ -123,9 +123,9 @@ class Exchange(ABC):
         if num_bytes != self._reduced_bytes:
             self._reduced_bytes = num_bytes
             self._reduction_ns = self._settings.reduction_ns(num_bytes)
-        self._timers.after(self._reduction_ns, self._moved)
+        self._timers.after(self._reduction_ns, self._move)
 
-    def _moved(self, _: int | None) -> None:
+    def _move(self, _: int | None) -> None:
         """Give a credit, which sends the oldest token if there is one and sends are left."""
         if self._sends_left and self._tokens:
             self._sends_left -= 1
@@ -191,10 +191,10 @@ class DirectExchange(Exchange):
         self._received_count += 1
         self._make_token()
 
-    def _moved(self, num_bytes: int | None) -> None:
+    def _move(self, num_bytes: int | None) -> None:
         others = self._others
         if not self._is_all_reduce or self._sends_left > others:
-            super()._moved(num_bytes)
+            super()._move(num_bytes)
             return
         self._credits += 1
         if self._received_count < others:
@@ -259,14 +259,14 @@ class HalvingDoublingExchange(Exchange):
             self._distance //= 2
             self._message_bytes *= 2
 
-    def _moved(self, num_bytes: int | None) -> None:
+    def _move(self, num_bytes: int | None) -> None:
         """Send nothing once the distance is 0, when peer and NPU are the same."""
         if self._tokens and self._tokens[0][0][2] == self._rank:
             self._credits += 1
             if not self._sends_left and self._credits == self._width:
                 self._end()
             return
-        super()._moved(num_bytes)
+        super()._move(num_bytes)
 
 
 def ring_bytes(kind: CollectiveType, num_bytes: int, num_members: int) -> int:

@@ -47,12 +47,12 @@ class Messages:
     @property
     def sends(self) -> dict[Key, tuple[Message, ...]]:
         """Messages that no receive has been posted for."""
-        return _posted(self._sends)
+        return _post(self._sends)
 
     @property
     def receives(self) -> dict[Key, tuple[Receive, ...]]:
         """Receives that no message has been sent for."""
-        return _posted(self._receives)
+        return _post(self._receives)
 
     def post_send(self, key: Key, sent: Done | None = None, argument: Any = None) -> None:
         """Start a transfer; ``sent(argument)`` is called at its delivery.
@@ -262,7 +262,7 @@ def _control(key: Key) -> Key:
     return tag + CONTROL_TAG_OFFSET, target, source, CONTROL_BYTES
 
 
-def _posted(posts: Mapping[Key, Any]) -> dict[Key, tuple[Any, ...]]:
+def _post(posts: Mapping[Key, Any]) -> dict[Key, tuple[Any, ...]]:
     return {key: tuple(held) if isinstance(held, deque) else (held,) for key, held in posts.items()}
 
 

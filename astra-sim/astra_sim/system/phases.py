@@ -27,7 +27,7 @@ class PhasePlan:
     position: int
     is_part: bool = False
 
-    def passed_on(self, num_bytes: int) -> int:
+    def pass_on(self, num_bytes: int) -> int:
         """Data that a chunk of ``num_bytes`` has after this phase."""
         if self.algorithm.name == "doubleBinaryTree":
             return num_bytes

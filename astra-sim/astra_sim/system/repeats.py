@@ -150,7 +150,7 @@ def _ends_in_no_time(run: PhaseRun) -> bool:
     return is_scatter and not settings.reduction_ns(run.num_bytes // len(plan.members))
 
 
-def repeated_phases(
+def repeat_phases(
     network: NetworkConfig, queue: EventQueue, *, move_ns: int, last_ns: int
 ) -> RepeatedPhases | None:
     """Return the store of a run's phases; None where equal phases may take different times.

@@ -107,7 +107,7 @@ class RingLife:
         assert self._is_out
         self._is_out = False
         inserted = list[tuple[int, Event]]()
-        for time_ns in self._inserted():
+        for time_ns in self._insert():
             due, num_held = queue.due[time_ns], self._held.get(time_ns, 0)
             inserted += [(time_ns, event) for event in due[num_held:]]
             del due[num_held:]
@@ -179,14 +179,14 @@ class RingLife:
         self._held[now] = 0
         if self._is_out and (
             queue.num_events != num_events + len(events)
-            or not self._take(self._inserted(), by_end=False)
+            or not self._take(self._insert(), by_end=False)
         ):
             self.stop(now)
 
     def _hold(self) -> None:
         self._held = {time_ns: len(due) for time_ns, due in self.queue.due.items()}
 
-    def _inserted(self) -> list[int]:
+    def _insert(self) -> list[int]:
         """Times at which more is due than was held."""
         held = self._held
         return [t for t, due in self.queue.due.items() if len(due) != held.get(t, 0)]
@@ -238,7 +238,7 @@ class RingLife:
         num_events = queue.num_events
         run.npu.timers.run_alone(run.end_now, None)
         if self._is_out and (
-            queue.num_events != num_events or not self._take(self._inserted(), by_end=True)
+            queue.num_events != num_events or not self._take(self._insert(), by_end=True)
         ):
             self.stop(now, step)
         elif self._is_out and not any(map(self.times.is_under_way, range(len(self.times.members)))):

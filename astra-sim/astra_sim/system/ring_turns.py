@@ -122,7 +122,7 @@ class RingTurns:
         landing = {id(e): (self._back(place), n) for place, es in posted for n, e in enumerate(es)}
         shown = {}
         for label, events in self._events():
-            shown[label] = [self._shown(event, landing) for event in events]
+            shown[label] = [self._show(event, landing) for event in events]
             if None in shown[label]:
                 return None
         members = {
@@ -175,18 +175,18 @@ class RingTurns:
         n = len(self._ranks)
         return place // n * n + (place + num_steps) % n
 
-    def _shown(self, event: Event, landing: Mapping[int, object]) -> object:
+    def _show(self, event: Event, landing: Mapping[int, object]) -> object:
         """Identity of an event among those of the rings; None if it is another's."""
         if id(event) in landing:
             return landing[id(event)]
         owner: Any = getattr(event[0], "__self__", None)
         if isinstance(owner, Timers):
-            timers = [self._shown(each, landing) for each in event[1]]
+            timers = [self._show(each, landing) for each in event[1]]
             return None if None in timers else timers
         if owner in self._links:
             return self._back((0, self._links[owner]))
         if isinstance(owner, Transit):
-            arrival, link = self._shown(owner.arrival, landing), owner.links[owner.number - 1]
+            arrival, link = self._show(owner.arrival, landing), owner.links[owner.number - 1]
             is_ours = arrival is not None and link in self._links
             return (arrival, self._back((0, self._links[link]))) if is_ours else None
         is_kind = owner.__class__ is self._kind and owner.shape == self._shape

@@ -59,14 +59,14 @@ class RingExchange(Exchange):
     def _next_token(self) -> Token:
         return self._token
 
-    def _moved(self, num_bytes: int | None) -> None:
+    def _move(self, num_bytes: int | None) -> None:
         """Send as others do; the first member then looks ahead."""
         if self._sends_left and self._tokens:  # as in any exchange, in place for speed
             self._sends_left -= 1
             self._tokens.popleft()
             self._messages.exchange(*self._token, self._received)
         else:
-            super()._moved(num_bytes)
+            super()._move(num_bytes)
         if FEWEST_LOOKED_AT <= self._sends_left <= self._look_at:
             self._look_ahead()
 
@@ -108,15 +108,15 @@ class RingExchange(Exchange):
     def begin(self, _: None = None) -> None:
         """Begin after the first local move, which ``RingStart`` has made."""
         self.resume(self.shape.turns)
-        self._moved(None)
+        self._move(None)
 
     def set_timer(self, delay_ns: int, *, reduces: bool) -> None:
         """Set the timer of a local move or of the reduction after it."""
-        self._timers.after(delay_ns, self._reduce if reduces else self._moved, self._message_bytes)
+        self._timers.after(delay_ns, self._reduce if reduces else self._move, self._message_bytes)
 
     def timer_at(self, time_ns: int, *, reduces: bool) -> Event:
         """Event of such a timer, which is the NPU's first for a time."""
-        done = self._reduce if reduces else self._moved
+        done = self._reduce if reduces else self._move
         return self._timers.event_of(time_ns, [(done, self._message_bytes)])
 
 

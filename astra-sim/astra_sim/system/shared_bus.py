@@ -41,8 +41,8 @@ class SharedBus:
 
     def __init__(self, timers: Timers, config: SharedBusConfig) -> None:
         self._rank = timers.rank
-        inner = _joined_ends(timers, config, INNER_NS_PER_BYTE, None)
-        self._a, self._b = _joined_ends(timers, config, config.gap_ns_per_byte, inner)
+        inner = _join_ends(timers, config, INNER_NS_PER_BYTE, None)
+        self._a, self._b = _join_ends(timers, config, config.gap_ns_per_byte, inner)
 
     def move(
         self,
@@ -95,7 +95,7 @@ class _State(Enum):
     RECEIVING = 2
 
 
-def _joined_ends(
+def _join_ends(
     timers: Timers,
     config: SharedBusConfig,
     ns_per_byte: float,

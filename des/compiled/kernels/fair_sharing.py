@@ -18,7 +18,7 @@ from des.costs.start_up import start_up_s
 
 
 @inner_kernel
-def come(run: ProgramRun, link: int, message: int, now_s: float) -> None:
+def enqueue_message(run: ProgramRun, link: int, message: int, now_s: float) -> None:
     """Hand a message to a wire: first its overhead passes, if there is any."""
     own, parcel = at(run.link_states, link), at(run.parcels, message)
     parcel.start_s = now_s

@@ -192,7 +192,7 @@ def begin_run(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int, now
     q.run_start_s[i] = now_s
     if q.num_reading[i]:
         q.run_num[i] = 1
-        q.run_end_s[i] = now_s + mixed_time(e, r, q, i)
+        q.run_end_s[i] = now_s + mix_time(e, r, q, i)
     elif num_writing:
         num = (e.kv_capacity_tokens - q.used[i]) // num_writing
         for place in range(num_writing):
@@ -205,7 +205,7 @@ def begin_run(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int, now
 
 
 @lean_kernel
-def mixed_time(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int) -> float:
+def mix_time(e: EngineNumbers, r: RequestArrays, q: InstanceArrays, i: int) -> float:
     """Choose pieces of the prompts that are read; return the time of the iteration. [s]"""
     budget = e.chunk_tokens - q.num_writing[i]
     tokens, products = 0, 0.0

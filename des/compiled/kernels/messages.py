@@ -3,7 +3,7 @@
 from des.base.jit import inner_kernel
 from des.compiled.kernels.arrivals import arrive
 from des.compiled.kernels.events import MESSAGE, push
-from des.compiled.kernels.fair_sharing import come, join
+from des.compiled.kernels.fair_sharing import enqueue_message, join
 from des.compiled.kernels.intrinsics import at
 from des.compiled.kernels.program import LOCAL_WIRE, SAME_DEVICE
 from des.compiled.kernels.records import ProgramRun
@@ -38,7 +38,7 @@ def go_on(run: ProgramRun, message: int, now_s: float) -> None:
         if parcel.has_come:
             join(run, link, message, now_s)
         else:
-            come(run, link, message, now_s)
+            enqueue_message(run, link, message, now_s)
         return
     arrival_s = carry(run, link, message, flow.num_bytes, now_s)
     parcel.hop += 1

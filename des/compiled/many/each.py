@@ -11,7 +11,7 @@ import numpy as np
 
 from des.compiled.eligibility import has_plain_transport
 from des.compiled.many.families import FamilySimulation
-from des.compiled.many.family_rows import written_plans
+from des.compiled.many.family_rows import write_plans
 from des.compiled.many.job import DomainFigures, domain_figures, has_every_link
 from des.compiled.many.layout import Real, Whole
 from des.costs.message_times import direct_links
@@ -136,7 +136,7 @@ def simulate_each(
     Raises
     ------
     ValueError
-        If `des.compiled.many.family_rows.written_plans` cannot hold a plan, or messages are delayed
+        If `des.compiled.many.family_rows.write_plans` cannot hold a plan, or messages are delayed
         by a law of the transport.
     """
     corrections.require_no_law("simulate each")
@@ -144,7 +144,7 @@ def simulate_each(
     times_s = np.empty(len(plans))
     for begin in range(0, len(plans), _MOST_TOGETHER):
         rows = slice(begin, begin + _MOST_TOGETHER)
-        written = written_plans(workload, size, plans[rows], of_plans[rows], is_behind=is_behind)
+        written = write_plans(workload, size, plans[rows], of_plans[rows], is_behind=is_behind)
         own = networks.rows(rows)
         if written is None or len(written.positions) < len(own.rate_flops_per_s):
             raise ValueError(

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from des.compiled.eligibility import has_plain_transport
-from des.compiled.many.desk import new_lane_desk
 from des.compiled.many.family_layout import ALONE, PassTimes, RingJob, RingRoom
-from des.compiled.many.family_rows import WrittenPlans, written_plans
+from des.compiled.many.family_rows import WrittenPlans, write_plans
 from des.compiled.many.job import DomainFigures, domain_figures
 from des.compiled.many.layout import Real
 from des.compiled.many.paced import CountedPlans, paces_of
+from des.compiled.many.pipeline_scratch import new_lane_scratch
 from des.compiled.many.pipelines import last_passes
 from des.compiled.many.rings import step_times
 from des.compiled.many.steady import Job
@@ -24,7 +24,7 @@ from des.world.topology import Topology
 class FamilySimulation:
     """Simulates plans of one job, written down once, on one network after another.
 
-    One thread at a time may use it. Plans are those that `written_plans` holds.
+    One thread at a time may use it. Plans are those that `write_plans` holds.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class FamilySimulation:
         rows = written.rows
         stages, schedule = rows.pipelines.num_stages, rows.pipelines.schedule
         self._paces = paces_of(written.schedules)
-        self._desk = new_lane_desk(int(stages.max()), int(rows.shares.max()))
+        self._scratch = new_lane_scratch(int(stages.max()), int(rows.shares.max()))
         self._passes = PassTimes(*np.zeros((2, *rows.pipelines.domain.shape)))
         order = np.lexsort((rows.shares, stages, schedule))
         message = np.repeat(rows.message, np.diff(rows.first))[order]
@@ -110,7 +110,7 @@ class FamilySimulation:
         np.divide(num_bytes, goodput, out=wire_s, where=goodput > 0.0)
         rows, task = self._written.rows, job._replace(wire_s=wire_s)
         batch = CountedPlans(task, self._paces, rows.pipelines, rows.shares)
-        last_passes(self._desk, batch, ordered, self._passes)
+        last_passes(self._scratch, batch, ordered, self._passes)
 
 
 def family_times_s(
@@ -127,7 +127,7 @@ def family_times_s(
     Parameters
     ----------
     steps, is_behind
-        See `written_plans`; the times are those of the exchanges alone where they are behind.
+        See `write_plans`; the times are those of the exchanges alone where they are behind.
     """
     times_s: Real = np.full((len(topologies), len(plans)), np.nan)
     if corrections.transport is not None:  # delays depend on the size of each message
@@ -140,7 +140,7 @@ def family_times_s(
     if not plain:
         return times_s
     size = topologies[0].num_domains
-    written = written_plans(workload, size, plans, steps, is_behind=is_behind)
+    written = write_plans(workload, size, plans, steps, is_behind=is_behind)
     if written is None:
         return times_s
     simulation = FamilySimulation(workload, written, corrections)

@@ -119,10 +119,10 @@ class _Draft:
         key = (id(plan.synchronisation), how.bucket_bytes, how.overlapped, how.sharded, step)
         if key not in self._kind_of:
             self._kind_of[key] = len(self.kinds)
-            self.kinds.append(self._made_kind(plan, step))
+            self.kinds.append(self._make_kind(plan, step))
         return self._kind_of[key]
 
-    def _made_kind(self, plan: Plan, step: int) -> _Kind:
+    def _make_kind(self, plan: Plan, step: int) -> _Kind:
         mode, limit = plan.synchronisation, plan.exchange.bucket_bytes
         due = [False] * self._workload.num_layers
         if self._is_behind == (mode.overlap_steps > 0):
@@ -150,7 +150,7 @@ class _Draft:
         )
 
 
-def written_plans(
+def write_plans(
     workload: Workload,
     num_domains: int,
     plans: Sequence[Plan],
@@ -191,7 +191,7 @@ def written_plans(
         rows = np.repeat(begins - first[:-1], counts) + np.arange(first[-1])
         pipelines, shares = Plans(*(field[rows] for field in pipelines)), shares[rows]
     kept = np.minimum.reduceat(pipelines.num_stages, first[:-1]) > 0
-    return _kept_plans(
+    return _keep_plans(
         WrittenPlans(
             positions=np.array(draft.positions),
             rows=FamilyRows(
@@ -211,7 +211,7 @@ def written_plans(
     )
 
 
-def _kept_plans(written: WrittenPlans, kept: Flags) -> WrittenPlans | None:
+def _keep_plans(written: WrittenPlans, kept: Flags) -> WrittenPlans | None:
     """Leave out plans whose pipelines come back to a domain, or name one that there is not."""
     if kept.all():
         return written

@@ -1,4 +1,4 @@
-"""Paces of schedules, and the memory of pipelines that keep them.
+"""Parameters of schedules, and the memory of pipelines that keep them.
 
 A pace is the number of forwards with which a stage begins, and of microbatches by which its weight
 gradients stay behind its input gradients. So no table of operations is needed, and every plan of a
@@ -23,8 +23,8 @@ WHOLE = -1.0
 """Pace of weight gradients of schedules that do the backward pass in one piece."""
 
 
-class Paces(NamedTuple):
-    """Paces of schedules by number, see `des.schedules.Pace`; ``behind`` may be `WHOLE`."""
+class ScheduleParams(NamedTuple):
+    """Parameters of schedules by number, see `des.schedules.Pace`; ``behind`` may be `WHOLE`."""
 
     depth: Real
     behind: Real
@@ -35,12 +35,12 @@ class CountedPlans(NamedTuple):
     """N plans of a job that are judged together, and the microbatches of each, (N,)."""
 
     job: Job
-    paces: Paces
+    paces: ScheduleParams
     plans: Plans
     counts: Whole
 
 
-def paces_of(schedules: Sequence[str]) -> Paces:
+def paces_of(schedules: Sequence[str]) -> ScheduleParams:
     """Return the paces of schedules.
 
     Raises
@@ -49,7 +49,7 @@ def paces_of(schedules: Sequence[str]) -> Paces:
         If one of them has no pace, see `des.schedules.pace_of`.
     """
     found = [pace_of(name) for name in schedules]
-    return Paces(
+    return ScheduleParams(
         depth=np.array([one.depth for one in found]),
         behind=np.array([WHOLE if one.behind is None else one.behind for one in found]),
         ahead=np.array([float(one.ahead) for one in found]),
@@ -70,7 +70,7 @@ def paced_overflow(batch: CountedPlans, plan: int) -> float:
     return most
 
 
-class Moments(NamedTuple):
+class PeakCandidates(NamedTuple):
     """Microbatches that a stage holds at the moments at which its memory may be fullest.
 
     Every forward pass adds to all that is held; while input gradients drain, memory is linear
@@ -88,16 +88,16 @@ class Moments(NamedTuple):
 
 
 @lean_kernel
-def stage_moments(batch: CountedPlans, plan: int, stage: int) -> Moments:
+def stage_moments(batch: CountedPlans, plan: int, stage: int) -> PeakCandidates:
     """Find the fullest moments of a stage."""
     paces, schedule, count = batch.paces, batch.plans.schedule[plan], batch.counts[plan]
     warm_up = num_warm_up(paces, schedule, batch.plans.num_stages[plan] - 1 - stage, count)
     first = min(warm_up + 1, count)
     if paces.behind[schedule] == WHOLE:
-        return Moments(first, 0, 0, 0, 0, 0, 0)
+        return PeakCandidates(first, 0, 0, 0, 0, 0, 0)
     behind = num_behind(paces, schedule, stage, count)
     put_off = min(count, behind + 1)
-    return Moments(
+    return PeakCandidates(
         first,
         min(count - first, behind),
         first - 1,
@@ -109,7 +109,7 @@ def stage_moments(batch: CountedPlans, plan: int, stage: int) -> Moments:
 
 
 @lean_kernel
-def moments_bytes(job: Job, moments: Moments, begin: int, end: int) -> float:
+def moments_bytes(job: Job, moments: PeakCandidates, begin: int, end: int) -> float:
     """Memory of the layers from ``begin`` to ``end`` at the worst moment of a stage. [bytes]"""
     sums = job.sums_before
     whole = sums[end, ACTIVATION] - sums[begin, ACTIVATION]
@@ -125,14 +125,14 @@ def moments_bytes(job: Job, moments: Moments, begin: int, end: int) -> float:
 
 
 @lean_kernel
-def num_warm_up(paces: Paces, schedule: int, num_later: int, count: int) -> int:
+def num_warm_up(paces: ScheduleParams, schedule: int, num_later: int, count: int) -> int:
     """Forwards with which a stage begins."""
     num_begun = paces.ahead[schedule] + math.floor(paces.depth[schedule] * num_later)
     return int(min(float(count), num_begun))
 
 
 @lean_kernel
-def num_behind(paces: Paces, schedule: int, stage: int, count: int) -> int:
+def num_behind(paces: ScheduleParams, schedule: int, stage: int, count: int) -> int:
     """Microbatches by which weight gradients are behind."""
     return int(min(float(count), math.floor(paces.behind[schedule] * stage)))
 

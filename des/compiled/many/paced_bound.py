@@ -4,9 +4,9 @@ import math
 
 from des.base.jit import lean_kernel
 from des.compiled.many.activations import ACTIVATION, PARAMETERS
-from des.compiled.many.desk import STAGE_ROWS, Desk, desk_rows, write_plan
 from des.compiled.many.layout import Real
 from des.compiled.many.paced import WHOLE, CountedPlans, num_behind, num_warm_up, paced_overflow
+from des.compiled.many.pipeline_scratch import STAGE_ROWS, PipelineScratch, scratch_rows, write_plan
 from des.compiled.many.recurrence import plan_time_s
 from des.compiled.many.steady import FITS, Job
 
@@ -16,7 +16,12 @@ _ROUNDING = 1.0 - 1e-9
 
 @lean_kernel
 def paced_scores(
-    batch: CountedPlans, desk: Desk, slack: float, best_s: float, times_s: Real, overflow: Real
+    batch: CountedPlans,
+    scratch: PipelineScratch,
+    slack: float,
+    best_s: float,
+    times_s: Real,
+    overflow: Real,
 ) -> None:
     """Write what memory plans lack, see `overflows`, and iteration times of those that fit. [s]
 
@@ -30,17 +35,17 @@ def paced_scores(
         if overflow[plan] != FITS:
             continue
         is_long = plans.num_stages[plan] > 1
-        if is_long and paced_least_s(batch, plan, desk) >= limit_s:
+        if is_long and paced_least_s(batch, plan, scratch) >= limit_s:
             continue
         if not is_long:
-            write_plan(desk_rows(desk), 0, batch.job, plans, plan)
-        times_s[plan] = plan_time_s(batch, plan, desk, math.inf)
+            write_plan(scratch_rows(scratch), 0, batch.job, plans, plan)
+        times_s[plan] = plan_time_s(batch, plan, scratch, math.inf)
         if is_long:
             limit_s = min(limit_s, slack * times_s[plan])
 
 
 @lean_kernel
-def paced_least_s(batch: CountedPlans, plan: int, desk: Desk) -> float:
+def paced_least_s(batch: CountedPlans, plan: int, scratch: PipelineScratch) -> float:
     """Time that an iteration of a plan takes at least; the plan is written down for it. [s]
 
     It is the longest of what no stage and no wire can do without: the way of the first microbatch
@@ -51,8 +56,8 @@ def paced_least_s(batch: CountedPlans, plan: int, desk: Desk) -> float:
     job, paces, plans, count = batch.job, batch.paces, batch.plans, batch.counts[plan]
     last, schedule = plans.num_stages[plan] - 1, plans.schedule[plan]
     is_halved = paces.behind[schedule] != WHOLE
-    write_plan(desk_rows(desk), 0, job, plans, plan)
-    passes, back = desk.stages, 2 if is_halved else 1
+    write_plan(scratch_rows(scratch), 0, job, plans, plan)
+    passes, back = scratch.stages, 2 if is_halved else 1
     round_s, least_s, hops_s, there_s = 0.0, 0.0, 0.0, 0.0
     for stage in range(last + 1):
         round_s += passes[stage * STAGE_ROWS] + passes[stage * STAGE_ROWS + back]

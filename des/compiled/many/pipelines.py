@@ -2,18 +2,26 @@
 
 from des.base.jit import kernel
 from des.compiled.kernels.intrinsics import views_of
-from des.compiled.many.desk import FREE, STAGE_ROWS, START, Desk, desk_rows
 from des.compiled.many.family_layout import PassTimes
 from des.compiled.many.layout import Whole
 from des.compiled.many.paced import CountedPlans
+from des.compiled.many.pipeline_scratch import (
+    FREE,
+    STAGE_ROWS,
+    START,
+    PipelineScratch,
+    scratch_rows,
+)
 from des.compiled.many.recurrence import num_alike, run_block
 
 
 @kernel
-def last_passes(desk: Desk, pipelines: CountedPlans, ordered: Whole, passes: PassTimes) -> None:
+def last_passes(
+    scratch: PipelineScratch, pipelines: CountedPlans, ordered: Whole, passes: PassTimes
+) -> None:
     """Write the last passes of pipelines at some positions, those alike in a row."""
     rows, batch, order, out = (
-        desk_rows(desk),
+        scratch_rows(scratch),
         views_of(pipelines),
         views_of(ordered),
         views_of(passes),

@@ -11,7 +11,9 @@ import math
 
 from des.base.jit import kernel, lean_kernel
 from des.compiled.kernels.intrinsics import LANES, Vector, below, larger, load, store, views_of
-from des.compiled.many.desk import (
+from des.compiled.many.layout import Real, Whole
+from des.compiled.many.paced import WHOLE, CountedPlans
+from des.compiled.many.pipeline_scratch import (
     FREE,
     LATENCY,
     LIMIT,
@@ -22,14 +24,12 @@ from des.compiled.many.desk import (
     WAY_ROWS,
     WIRE,
     WIRE_FREE,
-    Desk,
-    DeskRows,
-    desk_rows,
+    PipelineScratch,
+    ScratchRows,
+    scratch_rows,
     write_pace,
     write_plan,
 )
-from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import WHOLE, CountedPlans
 from des.compiled.many.steady import Job, slowest_update_s
 
 _NUM_LOOKS = 6
@@ -40,9 +40,9 @@ _ROUNDING = 1.0 - 1e-9
 
 
 @lean_kernel
-def plan_time_s(batch: CountedPlans, plan: int, desk: Desk, limit_s: float) -> float:
+def plan_time_s(batch: CountedPlans, plan: int, scratch: PipelineScratch, limit_s: float) -> float:
     """Time of one iteration of a plan that is written down; ``inf`` if not below a limit. [s]"""
-    rows = desk_rows(desk)
+    rows = scratch_rows(scratch)
     rows.own[LIMIT, 0] = limit_s
     if not _run(rows, batch, plan, limit_s < math.inf):
         return math.inf
@@ -52,15 +52,20 @@ def plan_time_s(batch: CountedPlans, plan: int, desk: Desk, limit_s: float) -> f
 
 @kernel
 def makespans(
-    desk: Desk, batch: CountedPlans, ordered: Whole, num: int, limits_s: Real, makespans_s: Real
+    scratch: PipelineScratch,
+    batch: CountedPlans,
+    ordered: Whole,
+    num: int,
+    limits_s: Real,
+    makespans_s: Real,
 ) -> None:
-    """Write how long an iteration of plans takes, (N,), side by side in the lanes of a desk.
+    """Write how long an iteration of plans takes, (N,), side by side in the lanes of the scratch.
 
     The first ``num`` of ``ordered`` are positions of plans, those of equal stages, schedules and
     microbatches in a row; what they leave out is not written. Plans that take ``limits_s`` (N,) or
     longer may get ``inf``.
     """
-    rows, given, order = desk_rows(desk), views_of(batch), views_of(ordered)
+    rows, given, order = scratch_rows(scratch), views_of(batch), views_of(ordered)
     is_updated = _has_updates(given.job)
     begin = 0
     while begin < num:
@@ -93,7 +98,7 @@ def num_alike(batch: CountedPlans, ordered: Whole, begin: int, num: int) -> int:
 
 @kernel
 def run_block(
-    rows: DeskRows, batch: CountedPlans, ordered: Whole, begin: int, size: int, is_limited: bool
+    rows: ScratchRows, batch: CountedPlans, ordered: Whole, begin: int, size: int, is_limited: bool
 ) -> bool:
     """Run plans in the lanes, see `run_rows`; spare lanes repeat the last one."""
     for lane in range(LANES):
@@ -102,7 +107,7 @@ def run_block(
 
 
 @kernel
-def _run(rows: DeskRows, batch: CountedPlans, plan: int, is_limited: bool) -> bool:
+def _run(rows: ScratchRows, batch: CountedPlans, plan: int, is_limited: bool) -> bool:
     """Run plans like one that are written down, see `run_rows`."""
     num_stages, schedule, count = (
         batch.plans.num_stages[plan],
@@ -116,7 +121,7 @@ def _run(rows: DeskRows, batch: CountedPlans, plan: int, is_limited: bool) -> bo
 
 @kernel
 def run_rows(
-    rows: DeskRows,
+    rows: ScratchRows,
     num_stages: int,
     count: int,
     is_halved: bool,
@@ -156,7 +161,7 @@ def run_rows(
 
 
 @kernel
-def _begin(rows: DeskRows, num_stages: int, count: int) -> int:
+def _begin(rows: ScratchRows, num_stages: int, count: int) -> int:
     """Let all be free; returns by how many steps a stage's backward passes lag behind the next's.
 
     With a lag of 1 passes side by side wait for nothing of each other. With 0 the gradient of a
@@ -175,7 +180,7 @@ def _begin(rows: DeskRows, num_stages: int, count: int) -> int:
 
 
 @kernel
-def _forward(rows: DeskRows, stage: int, last: int, microbatch: int, overhead_s: float) -> None:
+def _forward(rows: ScratchRows, stage: int, last: int, microbatch: int, overhead_s: float) -> None:
     """Do a forward pass, and send the activations on; those of the input are there."""
     at, slot = stage * STAGE_ROWS, stage * rows.num_slots + microbatch
     free = larger(load(rows.stages, at + FREE), load(rows.arrivals, slot))
@@ -186,7 +191,7 @@ def _forward(rows: DeskRows, stage: int, last: int, microbatch: int, overhead_s:
 
 
 @kernel
-def _backward(rows: DeskRows, stage: int, back: int, overhead_s: float) -> None:
+def _backward(rows: ScratchRows, stage: int, back: int, overhead_s: float) -> None:
     """Do a backward pass, and send the gradient back."""
     at, slot = stage * STAGE_ROWS, (stage + 1) * rows.num_slots - 1
     start = larger(load(rows.stages, at + FREE), load(rows.arrivals, slot))
@@ -198,7 +203,7 @@ def _backward(rows: DeskRows, stage: int, back: int, overhead_s: float) -> None:
 
 
 @kernel
-def _send(rows: DeskRows, way: int, slot: int, ready: Vector, overhead_s: float) -> None:
+def _send(rows: ScratchRows, way: int, slot: int, ready: Vector, overhead_s: float) -> None:
     """Send a message that is ready, and write when it arrives."""
     at = way * WAY_ROWS
     taken = larger(ready, load(rows.ways, at + WIRE_FREE))
@@ -208,7 +213,7 @@ def _send(rows: DeskRows, way: int, slot: int, ready: Vector, overhead_s: float)
 
 
 @kernel
-def _weigh(rows: DeskRows, stage: int) -> None:
+def _weigh(rows: ScratchRows, stage: int) -> None:
     """Make the weight gradients of a microbatch."""
     at = stage * STAGE_ROWS
     start = load(rows.stages, at + FREE)
@@ -217,7 +222,7 @@ def _weigh(rows: DeskRows, stage: int) -> None:
 
 
 @kernel
-def _end(rows: DeskRows, num_stages: int, count: int, is_halved: bool) -> None:
+def _end(rows: ScratchRows, num_stages: int, count: int, is_halved: bool) -> None:
     """Make the weight gradients that are left, and write the time of the last pass."""
     makespan = load(rows.own, NOTHING)
     for stage in range(num_stages):
@@ -229,7 +234,7 @@ def _end(rows: DeskRows, num_stages: int, count: int, is_halved: bool) -> None:
 
 @kernel
 def _least(
-    rows: DeskRows,
+    rows: ScratchRows,
     num_stages: int,
     count: int,
     is_halved: bool,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from des.compiled.many.desk import new_lane_desk
 from des.compiled.many.families import family_times_s
 from des.compiled.many.job import DomainFigures, domain_figures, job_on, work_tables
 from des.compiled.many.layout import Flags, Real, Whole
 from des.compiled.many.paced import CountedPlans, paced_table, paces_of
+from des.compiled.many.pipeline_scratch import new_lane_scratch
 from des.compiled.many.programs import programs_of
 from des.compiled.many.recurrence import makespans
 from des.compiled.many.steady import Job, Plans, overflows, water_fill
@@ -55,7 +55,7 @@ class PlanSimulation:
         self.programs = programs_of(self.schedules, self.most_stages, workload)
         self.is_paced = all(map(has_pace, self.schedules))
         self.paces = paces_of(self.schedules if self.is_paced else ())
-        self.desk = new_lane_desk(self.most_stages, workload.num_microbatches)
+        self.scratch = new_lane_scratch(self.most_stages, workload.num_microbatches)
         self._position = {name: index for index, name in enumerate(self.schedules)}
         self._tables: dict[tuple[GpuSpeed | None, ...], tuple[Real, Real]] = {}
         self._domains: tuple[Domain, ...] = ()
@@ -83,7 +83,7 @@ class PlanSimulation:
         counts = np.full(len(times_s), self.workload.num_microbatches)
         limits_s = np.full(len(times_s), np.inf)
         batch = CountedPlans(job, self.paces, plans, counts)
-        makespans(self.desk, batch, ordered, len(ordered), limits_s, times_s)
+        makespans(self.scratch, batch, ordered, len(ordered), limits_s, times_s)
 
     def overflow(self, job: Job, plans: Plans) -> Real:
         """Memory that plans lack, see `des.compiled.many.steady.overflows`, (N,)."""

@@ -23,7 +23,7 @@ from des.devices.cluster_files.documents import (
     write_documents,
 )
 from des.devices.cluster_files.members import Members
-from des.devices.cluster_files.node_labels import LabelledNode, labelled_node, object_of_node
+from des.devices.cluster_files.node_labels import LabelledNode, label_node, object_of_node
 
 _VERSION = "topology.volcano.sh/v1alpha1"
 TIER = "tier"
@@ -57,7 +57,7 @@ def read_hypernodes(text: str) -> Cluster:
                 raise ValueError(f"HyperNode {hypernode.name} is given twice")
             hypernodes[hypernode.name] = hypernode
         elif item["kind"] == "Node":
-            node = labelled_node(item)
+            node = label_node(item)
             nodes[node.name] = node
         else:
             raise ValueError(f"kind must be HyperNode or Node, got {item['kind']!r}")
@@ -65,7 +65,7 @@ def read_hypernodes(text: str) -> Cluster:
     for name, hypernode in hypernodes.items():
         found: dict[str, dict[str, None]] = {"Node": {}, "HyperNode": {}}
         for member in hypernode.members:
-            kind, names = _selected(f"HyperNode {name}: members", member, hypernodes, nodes)
+            kind, names = _select(f"HyperNode {name}: members", member, hypernodes, nodes)
             found[kind].update(dict.fromkeys(names))
         for child in found["HyperNode"]:
             _check_tiers(hypernode, hypernodes.get(child), child)
@@ -97,7 +97,7 @@ def _check_tiers(upper: _HyperNode, lower: _HyperNode | None, child: str) -> Non
         )
 
 
-def _selected(
+def _select(
     owner: str,
     member: object,
     hypernodes: Mapping[str, _HyperNode],

@@ -129,7 +129,7 @@ def write_slurm_conf(cluster: Cluster) -> str:
 def write_slurm_tree(cluster: Cluster) -> str:
     """Switches as a topology.conf for topology/tree."""
     lines = []
-    for name, switches, nodes in listed_switches(cluster):
+    for name, switches, nodes in list_switches(cluster):
         speed = dict(cluster.switch_named[name].labels).get(LINK_SPEED)
         lines.append(
             f"SwitchName={name}"
@@ -142,13 +142,13 @@ def write_slurm_tree(cluster: Cluster) -> str:
 
 def write_slurm_block(cluster: Cluster) -> str:
     """Blocks and their sizes as a topology.conf for topology/block."""
-    lines = [f"BlockName={name} Nodes={nodes}" for name, nodes in listed_blocks(cluster)]
+    lines = [f"BlockName={name} Nodes={nodes}" for name, nodes in list_blocks(cluster)]
     if cluster.block_sizes:
         lines.append(f"BlockSizes={','.join(map(str, cluster.block_sizes))}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def listed_switches(cluster: Cluster) -> list[tuple[str, str, str]]:
+def list_switches(cluster: Cluster) -> list[tuple[str, str, str]]:
     """Name, child switches and nodes of every switch, children as lists of hosts."""
     for switch in cluster.switches:
         require_host(switch.name)
@@ -160,7 +160,7 @@ def listed_switches(cluster: Cluster) -> list[tuple[str, str, str]]:
     ]
 
 
-def listed_blocks(cluster: Cluster) -> list[tuple[str, str]]:
+def list_blocks(cluster: Cluster) -> list[tuple[str, str]]:
     """Name and nodes of every block, nodes as a list of hosts."""
     for block in cluster.blocks:
         require_host(block.name)

@@ -16,7 +16,7 @@ from des.devices.cluster_files.documents import (
     text_in,
     write_documents,
 )
-from des.devices.cluster_files.slurm_conf import SlurmTree, listed_blocks, listed_switches
+from des.devices.cluster_files.slurm_conf import SlurmTree, list_blocks, list_switches
 
 NAME_PREFIX = "slurm."
 """Start of the keys of a cluster's labels that hold names of topologies."""
@@ -95,12 +95,12 @@ def write_slurm_yaml(cluster: Cluster) -> str:
     if cluster.switches:
         parts["tree"] = {
             "switches": [
-                _filled({"switch": name, "children": children, "nodes": nodes})
-                for name, children, nodes in listed_switches(cluster)
+                _fill({"switch": name, "children": children, "nodes": nodes})
+                for name, children, nodes in list_switches(cluster)
             ]
         }
     if cluster.blocks or cluster.block_sizes:
-        blocks = [{"block": name, "nodes": nodes} for name, nodes in listed_blocks(cluster)]
+        blocks = [{"block": name, "nodes": nodes} for name, nodes in list_blocks(cluster)]
         parts["block"] = {"block_sizes": list(cluster.block_sizes), "blocks": blocks}
     if f"{NAME_PREFIX}flat" in names:
         parts["flat"] = True
@@ -119,5 +119,5 @@ def write_slurm_yaml(cluster: Cluster) -> str:
     )
 
 
-def _filled(fields: Mapping[str, str]) -> dict[str, str]:
+def _fill(fields: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in fields.items() if value}

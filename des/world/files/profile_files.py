@@ -48,7 +48,7 @@ def read_layer_profile(
             name = _text(place, row, "gpu")
             points.setdefault(name, []).append(profile_point(place, row))
             words.add((name, _exchanges(place, row)))
-        chosen = _chosen(gpu, list(points))
+        chosen = _choose(gpu, list(points))
         includes = {included for name, included in words if name == chosen}
         if len(includes) > 1:
             raise ValueError(f"exchanges: must be one word for all points of {chosen}, got both")
@@ -63,7 +63,7 @@ def read_layer_profile(
         raise ValueError(f"{path}: {error}") from error
 
 
-def _chosen(gpu: str | None, held: list[str]) -> str:
+def _choose(gpu: str | None, held: list[str]) -> str:
     if not held:
         raise ValueError("must hold at least one point, got none")
     if gpu in held:

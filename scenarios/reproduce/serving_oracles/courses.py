@@ -57,16 +57,16 @@ class IterationTable:
         2.0
         """
         column = self.prompt_s if has_prompt else self.token_s
-        time_s = interpolated(self.batch_tokens, column, tokens)
+        time_s = interpolate(self.batch_tokens, column, tokens)
         return time_s * self.mixed_factor if has_prompt and has_token else time_s
 
 
-def interpolated(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
+def interpolate(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
     """Linear interpolation; outside, the first or last segment is continued.
 
     Examples
     --------
-    >>> interpolated((0.0, 1.0, 2.0), (0.0, 1.0, 4.0), 3.0)
+    >>> interpolate((0.0, 1.0, 2.0), (0.0, 1.0, 4.0), 3.0)
     7.0
     """
     low = min(max(bisect_right(xs, x) - 1, 0), len(xs) - 2)

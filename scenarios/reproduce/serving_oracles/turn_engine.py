@@ -137,7 +137,7 @@ def run_turns(world: TurnWorld) -> TurnHistory:
     return service.history()
 
 
-def picked_prompts(queue: "deque[TurnRequest]", settings: TurnSettings) -> list[int]:
+def pick_prompts(queue: "deque[TurnRequest]", settings: TurnSettings) -> list[int]:
     """Pieces of the first prompts of a queue that the next turn takes, in order."""
     pieces: list[int] = []
     tokens = 0
@@ -224,7 +224,7 @@ class _TurnInstance:
     def begin(self) -> None:
         """Begin the next turn, or sleep."""
         settings, clock = self.settings, self.service.clock
-        pieces = picked_prompts(self.prompts, settings)
+        pieces = pick_prompts(self.prompts, settings)
         self.reading = [self.prompts.popleft() for _ in pieces]
         for one in self.reading:
             if one.start_s is None:

@@ -138,7 +138,7 @@ def worth_of(frame: pd.DataFrame) -> list[Worth]:
     Parameters
     ----------
     frame
-        Rows of `scenarios.study.ablations.command.compared_variants`. Networks on which a plan
+        Rows of `scenarios.study.ablations.command.compare_variants`. Networks on which a plan
         does not fit are left out.
     """
     sizes = sorted(frame["num_domains"].unique())

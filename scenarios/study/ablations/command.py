@@ -30,7 +30,7 @@ with lazy_imports(__name__):
     from rich import progress as rich_progress
     from rich.console import Console
 
-    from agents.decision import held, run_epochs
+    from agents.decision import frozen_network, run_epochs
     from agents.decision.situation import Situation
     from agents.hi_ppo import policies
     from agents.hi_ppo.placement.placement_checkpoint import PlacementNet
@@ -97,7 +97,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the ablations; the fields are the flags."""
+    """Flags of the ablations."""
 
     out: Path = option(
         Path("runs/ablations"), "run folder: new or empty, or with --resume the one to continue"
@@ -143,7 +143,7 @@ def main(config: Config) -> None:
     with RunFolder.begun_or_resumed(
         config.out, repeated_settings(config), PROG, resume=config.resume, noted=to_dict(config)
     ) as folder:
-        frame = compared_variants(config, rows_of, console, folder.path / NETWORKS)
+        frame = compare_variants(config, rows_of, console, folder.path / NETWORKS)
         worth = [str(one) for one in ablations_page.worth_of(frame)]
         page = ablations_page.ablation_report(frame, worth, repetition_of(PROG, config))
         write_outputs(folder.path, choice, page, {"ablations": frame})
@@ -163,9 +163,7 @@ def _rows_by(config: Config, given: Mapping[str, Sequence[PlacementNet]]) -> Row
     return partial(ablations_variants.bound_rows, sketches=sketches, trainer=trainer)
 
 
-def compared_variants(
-    config: Config, rows_of: RowsOf, console: Console, kept: Path
-) -> pd.DataFrame:
+def compare_variants(config: Config, rows_of: RowsOf, console: Console, kept: Path) -> pd.DataFrame:
     """One row per network, variant and seed: ``gap``, and ``response_s``, which is a timing.
 
     Parameters
@@ -205,10 +203,10 @@ def _rows_of(
     real = replace(situation, corrections=MISJUDGED)
     best_s, real_best_s = _best_s(situation), _best_s(real)
     judged = [
-        (one.title, one, _judged(one.decide, situation, situation), best_s) for one in variants
+        (one.title, one, _judge(one.decide, situation, situation), best_s) for one in variants
     ]
     for title, seen in (("uncalibrated", situation), ("calibrated", real)):
-        judged += [(title, one, _judged(one.decide, seen, real), real_best_s) for one in own]
+        judged += [(title, one, _judge(one.decide, seen, real), real_best_s) for one in own]
     return [
         {
             "network": name,
@@ -222,7 +220,7 @@ def _rows_of(
     ]
 
 
-def _judged(
+def _judge(
     decide: ablations_variants.Decide, seen: Situation, real: Situation
 ) -> tuple[float, float]:
     """Iteration time of what is decided, NaN if it does not fit; wall time of the decision. [s]"""
@@ -252,7 +250,7 @@ def _situations(config: Config) -> Iterator[tuple[str, Situation]]:
             worlds = suite(_SUITES[index % len(_SUITES)]).with_domains(num_domains)
             world = worlds.world(index // len(_SUITES), config.seed)
             epoch = (7 * index) % world.num_epochs
-            topology = held.held_topology(world, config.seed, epoch)
+            topology = frozen_network.freeze_topology(world, config.seed, epoch)
             yield (
                 f"{world.name}-{num_domains}",
                 run_epochs.epoch_situation(world, topology, epoch, None),

@@ -73,7 +73,7 @@ exit codes: 0 done; 2 a flag is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the comparison with flat PPO; the fields are the flags."""
+    """Flags of the comparison with flat PPO."""
 
     out: Path = option(Path("runs/ablations-flat"), "new or empty folder of the run")
     suites: tuple[str, ...] = option(("eval_held", "hard"), "suites of the worlds")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.hi_ppo.moves.move_augmentation import VariantConfig, variant_of
 from agents.hi_ppo.moves.move_config import MoveTrainingConfig
 from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
@@ -98,7 +98,7 @@ def _game_of(tables: EpisodeTables) -> MoveGame:
 
 def _tables_of(world: SuiteWorld, draw_seeds: Sequence[int]) -> list[EpisodeTables]:
     """Judge the best plans of each family in all draws; those for base figures come first."""
-    networks = [held_topologies(world, draw_seed) for draw_seed in draw_seeds]
+    networks = [freeze_topologies(world, draw_seed) for draw_seed in draw_seeds]
     pool = whole_pool(
         world,
         draw_seeds[0],

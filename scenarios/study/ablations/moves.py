@@ -60,7 +60,7 @@ exit codes: 0 done; 2 a flag is wrong or the folder holds files; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the comparison; the fields are the flags."""
+    """Flags of the comparison."""
 
     out: Path = option(Path("runs/moves"), "new or empty folder of the run")
     seeds: tuple[int, ...] = option((0, 1, 2), "seeds of the trainings")
@@ -104,7 +104,7 @@ def main(config: Config) -> None:
         RunFolder.created(config.out, to_dict(config)) as folder,
         workplace.workplace(config.workers) as at_work,
     ):
-        frame, rule = compared_moves(config, console, folder.path, at_work)
+        frame, rule = compare_moves(config, console, folder.path, at_work)
         lines = list(_lines(frame, rule))
         page = ablations_page.comparison_report(
             config,
@@ -123,7 +123,7 @@ def main(config: Config) -> None:
     )
 
 
-def compared_moves(
+def compare_moves(
     config: Config, console: Console, out: Path, at_work: ParallelMap = map
 ) -> tuple[pd.DataFrame, str]:
     """One row per world, method and seed, and the best single rule on the training worlds.
@@ -213,11 +213,11 @@ def _table(frame: pd.DataFrame) -> rich_table.Table:
     for method in frame["method"].unique():
         own = frame[frame["method"] == method]
         parts = [*(own[own["suite"] == name] for name in suites), own]
-        table.add_row(method, *(_shown(part) for part in parts))
+        table.add_row(method, *(_show(part) for part in parts))
     return table
 
 
-def _shown(part: pd.DataFrame) -> str:
+def _show(part: pd.DataFrame) -> str:
     """Mean and interval in percent."""
     found = ablations_page.over_seeds_and_networks(100.0 * _wide(part).to_numpy())
     spread = f" ± {found.half_width:.2f}" if math.isfinite(found.half_width) else ""

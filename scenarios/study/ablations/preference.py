@@ -64,7 +64,7 @@ exit codes: 0 done; 2 a flag is wrong or a checkpoint cannot be read; {EXIT_CODE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the ablation; the fields are the flags."""
+    """Flags of the ablation."""
 
     out: Path = option(Path("runs/ablations-preference"), "new or empty folder of the run")
     checkpoint: tuple[Path, ...] = option((), "trained policies by seed; none: those shipped")
@@ -88,9 +88,9 @@ def main(config: Config) -> None:
     choice = config.choice()
     devices.use_torch_threads(1)
     policies = variants.policies_given(config.checkpoint, {"no_preference": config.no_preference})
-    worlds = fronts.priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
+    worlds = fronts.price_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
     with RunFolder.created(config.out, to_dict(config)) as folder:
-        frame = compared_preferences(config, sweeps_of(policies, config.seed), worlds)
+        frame = compare_preferences(config, sweeps_of(policies, config.seed), worlds)
         summary = preference_summary(frame)
         figure = FIGURES[0]
         page = ablations_page.comparison_report(
@@ -124,13 +124,13 @@ def sweeps_of(
     for name, trained in policies.items():
         for row, policy in enumerate(trained):
             found[name, row] = fronts.swept(proposing.proposing(proposals.Proposer(policy)))
-            found[f"{name} alone", row] = _drawn_by(policy, seed)
+            found[f"{name} alone", row] = _draw_by(policy, seed)
     for row, policy in enumerate(policies[variants.HI_PPO]):
         found["time_only", row] = _for_time_alone(policy)
     return found
 
 
-def _drawn_by(policy: PlacementNet, seed: int) -> fronts.Sweep:
+def _draw_by(policy: PlacementNet, seed: int) -> fronts.Sweep:
     proposer, own = proposals.Proposer(policy), placement_policy.PlacementPolicy.of(policy)
 
     def sweep(
@@ -161,7 +161,7 @@ def _for_time_alone(policy: PlacementNet) -> fronts.Sweep:
     return sweep
 
 
-def compared_preferences(
+def compare_preferences(
     config: Config,
     sweeps: Mapping[tuple[str, int], fronts.Sweep],
     worlds: Sequence[fronts.PricedWorld],

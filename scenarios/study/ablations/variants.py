@@ -185,7 +185,7 @@ def bound_rows(
     request = PlanRequest(
         topology=situation.topology, job=TrainingJob.of(situation.workload), trainer=trainer
     )
-    judged = list(_judged(request, sketches))
+    judged = list(_judge(request, sketches))
     best_s = min((step_s for _, _, step_s, _ in judged), default=np.nan)
     return [
         {
@@ -200,7 +200,7 @@ def bound_rows(
     ]
 
 
-def _judged(request: PlanRequest, sketches: SketchOf) -> Iterator[tuple[str, int, float, float]]:
+def _judge(request: PlanRequest, sketches: SketchOf) -> Iterator[tuple[str, int, float, float]]:
     """Variant, seed, time of a step (``inf`` where nothing fits), and of the decision. [s]"""
     for (variant, seed), sketch in sketches.items():
         yield variant, seed, *_timed(partial(search_proposed, request, sketch))

@@ -116,7 +116,7 @@ class ComparedDraw:
         return part.world(self.index, self.seed)
 
 
-def compared_draws(
+def compare_draws(
     firsts: Sequence[ComparedDraw], *, num_worlds: int, num_draws: int
 ) -> list[ComparedDraw]:
     """List all cases, suite by suite and world by world; parts without a method are left out.

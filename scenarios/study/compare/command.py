@@ -27,7 +27,7 @@ from scenarios.study.compare.cases import (
     GIVEN,
     STATIC_SUITES,
     ComparedDraw,
-    compared_draws,
+    compare_draws,
 )
 from scenarios.suites import EVALUATION_NAMES, EXAMPLES_NAME, SITE_NAMES
 
@@ -91,7 +91,7 @@ exit codes: 0 done; 2 a flag is wrong, or the folder holds another comparison; {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(LayerFlags, OutputFlags):
-    """Settings of a comparison; the fields are the flags."""
+    """Flags of a comparison."""
 
     network: str | None = option(
         None,
@@ -232,7 +232,7 @@ def _cases(config: Config) -> list[ComparedDraw]:
         )
         for name in suites
     ]
-    cases = compared_draws(firsts, num_worlds=num_worlds, num_draws=config.num_draws)
+    cases = compare_draws(firsts, num_worlds=num_worlds, num_draws=config.num_draws)
     if not cases:
         raise UsageError(f"{PROG}: planners must hold one that the suites compare, got none")
     if any(case.part == "dynamic" for case in cases) and not set(rules) & set(

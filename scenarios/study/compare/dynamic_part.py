@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import Scheduler
 from agents.decision.world import DecisionWorld
@@ -164,7 +164,7 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
 def _pool_of(case: ComparedDraw, world: SuiteWorld, judge: SteadyJudge) -> Pool:
     """Candidates of a draw: pipelines, and on real sites the best plans of all families too."""
     is_large = world.num_domains > MANY_DOMAINS
-    networks = held_topologies(world, case.draw)
+    networks = freeze_topologies(world, case.draw)
     pool = candidate_pool(
         world,
         case.draw,

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from agents.decision.depths import DEPTHS
-from agents.decision.occupied import occupied
 from agents.decision.plan_space import HALVED_SCHEDULES, PlanSpace
 from agents.decision.problem import Planner, PlanningProblem
+from agents.decision.reserved_memory import occupied
 from agents.decision.situation import TIME_ONLY, Scheduler, Situation
 from agents.hi_ppo.bound_proposals import ScheduledProposer
 from agents.hi_ppo.coordinator import QUICK, Coordinator
@@ -18,7 +18,7 @@ from agents.hi_ppo.proposing import first_situation
 from agents.planners.choice.depth import with_best_schedule
 from agents.planners.names import POLICY
 from agents.planners.table import PLANNERS
-from agents.replanning.bound_schedulers import bound_scheduler, scheduled_plan
+from agents.replanning.bound_schedulers import bound_scheduler, schedule_plan
 from agents.replanning.search_schedulers import PlanEveryEpoch
 from agents.replanning.table import HORIZON_EPOCHS
 from agents.search.ideal_plans import ideal_plans
@@ -34,11 +34,11 @@ EVERY_SCHEDULE = (*DEPTHS, *HALVED_SCHEDULES, "deep_1f1b", "greedy")
 def equal_planner(name: str, trainer: Trainer) -> Planner:
     """Return a planner, or the policies, under the quickest of all schedules of the trainer."""
     if name == POLICY:
-        return lambda problem, rng: _decided(problem, trainer)
+        return lambda problem, rng: _decide(problem, trainer)
     own = PLANNERS[name].over_depths
     if trainer.is_ideal:
         return with_best_schedule(own, EVERY_SCHEDULE)
-    return lambda problem, rng: scheduled_plan(problem, own(problem, rng), trainer)
+    return lambda problem, rng: schedule_plan(problem, own(problem, rng), trainer)
 
 
 def equal_scheduler(name: str, trainer: Trainer) -> Scheduler:
@@ -76,12 +76,12 @@ def _coordinator(trainer: Trainer) -> Coordinator:
         proposer,
         policies.moves,
         trained_range=policies.trained_range,
-        planner=_searched,
+        planner=_search,
         searches=True,
     )
 
 
-def _searched(situation: Situation, seed: int) -> Plan:
+def _search(situation: Situation, seed: int) -> Plan:
     """The best plan of all families on perfect devices under its best schedule."""
     problem = PlanningProblem(
         topology=occupied(situation),
@@ -94,7 +94,7 @@ def _searched(situation: Situation, seed: int) -> Plan:
     return scheduled(problem, np.random.default_rng(seed))
 
 
-def _decided(problem: PlanningProblem, trainer: Trainer) -> Plan:
+def _decide(problem: PlanningProblem, trainer: Trainer) -> Plan:
     scheduler = equal_scheduler(POLICY, trainer)
     scheduler.begin()
     situation = first_situation(problem.topology, problem.workload, TIME_ONLY)

@@ -16,8 +16,8 @@ from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import mean_and_interval
 from scenarios.study.compare.bootstrap import LEAST_WORLDS
 from scenarios.study.compare.cases import SITES
+from scenarios.study.compare.compare_charts import Bar, bars_of
 from scenarios.study.compare.dynamic_part import CLAIRVOYANT
-from scenarios.study.compare.figures import Bar, bars_of
 from scenarios.study.compare.running import TIMINGS
 from scenarios.study.compare.summary import (
     best_single_rule,

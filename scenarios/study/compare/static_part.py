@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from agents.decision.families import SYNCHRONOUS, Family, family_of
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.plan_space import SPACE_MICROBATCH_SIZES, PlanSpace
 from agents.decision.problem import PlanningProblem
 from agents.decision.trained_workload import trained_workload
@@ -23,14 +23,14 @@ from agents.planners.choice.microbatches import best_grouping
 from agents.planners.names import POLICY
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
-from agents.replanning.bound_schedulers import completed_plan
+from agents.replanning.bound_schedulers import complete_plan
 from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Topology, Workload
 from des.base.extras import needed_extra
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
 from scenarios.study.compare.cases import BEST_SCHEDULE, ComparedDraw
-from scenarios.study.trained_plans import depth_problem, searched_plans, trained_world
+from scenarios.study.trained_plans import depth_problem, search_plans, trained_world
 
 with lazy_imports(__name__):
     from scenarios.study.compare import head_to_head
@@ -128,7 +128,7 @@ def static_rows(case: ComparedDraw) -> pd.DataFrame:
     """
     trainer = trainer_named(case.trainer)
     world = trained_world(case.world(), trainer)
-    topology = held_topology(world, case.draw, 0)
+    topology = freeze_topology(world, case.draw, 0)
     has_least = case.has_sites or not trainer.is_ideal
     best_s = float("nan") if has_least else _best_s(case)
     rows = []
@@ -170,7 +170,7 @@ def _outcome(
         return _without_plan(f"left out: needs more than half a minute above {most} domains", 0.0)
     begin_s = time.perf_counter()
     try:
-        plan, workload = _completed(case, name, problem, rng)
+        plan, workload = _complete(case, name, problem, rng)
         took_s = time.perf_counter() - begin_s
         figures = _figures(replace(problem, workload=workload), plan)
     except ValueError as error:  # what a planner refuses is a result, see the column
@@ -185,7 +185,7 @@ def _outcome(
     }
 
 
-def _completed(
+def _complete(
     case: ComparedDraw, name: str, problem: PlanningProblem, rng: np.random.Generator
 ) -> tuple[Plan, Workload]:
     """Plan of a method as the trainer runs it, and its microbatches."""
@@ -194,18 +194,16 @@ def _completed(
         return head_to_head.equal_planner(name, trainer)(problem, rng), problem.workload
     if name == _DECIDE:
         families = case.families if trainer.is_ideal else None
-        found = searched_plans(problem.topology, problem.workload, trainer, families)
+        found = search_plans(problem.topology, problem.workload, trainer, families)
         return found.best.bound.plan, found.best.bound.workload
-    plan, workload = _planned(name, problem, rng)
+    plan, workload = _plan(name, problem, rng)
     if trainer.is_ideal:
         return plan, workload
     workload = trained_workload(workload, trainer)
-    return completed_plan(replace(problem, workload=workload), plan, trainer), workload
+    return complete_plan(replace(problem, workload=workload), plan, trainer), workload
 
 
-def _planned(
-    name: str, problem: PlanningProblem, rng: np.random.Generator
-) -> tuple[Plan, Workload]:
+def _plan(name: str, problem: PlanningProblem, rng: np.random.Generator) -> tuple[Plan, Workload]:
     """Plan of a method, and the job in microbatches of the size that the method has for it."""
     row = static_planners()[name]
     if not row.groups_microbatches:
@@ -259,7 +257,7 @@ def _best_s(case: ComparedDraw) -> float:
     if world.num_domains > MOST_DOMAINS_FOR_ALL_ORDERS:
         return float("nan")
     found = search(
-        held_topology(world, case.draw, 0),
+        freeze_topology(world, case.draw, 0),
         world.workload,
         is_exact=True,
         max_judged=case.max_judged,

@@ -51,7 +51,7 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(JsonFlag):
-    """Settings of the enumeration; the fields are the flags."""
+    """Flags of the enumeration."""
 
     network: str | None = option(None, "topology file of at most 3 sites", is_file=True)
     job: Path | None = option(None, "job file, for --network", is_file=True)

@@ -7,10 +7,10 @@ from itertools import permutations
 import numpy as np
 
 from agents.decision.training_job import TrainingJob
-from agents.search.desk import SearchDesk
 from agents.search.kernels.records import new_room
 from agents.search.schedule_choice import GROUP_FACTORS, INTERLEAVED, MOST_CHUNKS
 from agents.search.settings import MOST_TENSOR, BoundSetting, Degrees, num_stages_of
+from agents.search.workspace import Workspace
 from agents.trainers.trainer import Trainer
 from des import NO_CORRECTIONS, Topology
 from des.job.models import architecture_named
@@ -133,16 +133,16 @@ def enumerate_all(
             f"enumeration: the world must have at most {MOST_SITES} sites, "
             f"got {topology.num_domains}"
         )
-    desk = SearchDesk(topology=topology, job=job, corrections=NO_CORRECTIONS)
+    workspace = Workspace(topology=topology, job=job, corrections=NO_CORRECTIONS)
     counts, best = np.zeros(2, np.int64), ""
     settings = list(settings_in(topology, job, trainer))
     for number, setting in enumerate(settings):
         if number % max(1, len(settings) // 10) == 0:
             note(f"{number} of {len(settings)} settings, best {limit_s:.3f} s, {counts[1]} plans")
-        found_s, text = _best_pipeline(desk, setting, limit_s, counts)
+        found_s, text = _best_pipeline(workspace, setting, limit_s, counts)
         if text:
             limit_s, best = found_s, text
-        found_s, plan = best_copies(desk, trainer, setting, limit_s, counts)
+        found_s, plan = best_copies(workspace, trainer, setting, limit_s, counts)
         if plan is not None:
             limit_s, best = found_s, f"{_text(setting)} {plan}"
     return Enumerated(
@@ -151,22 +151,22 @@ def enumerate_all(
 
 
 def _best_pipeline(
-    desk: SearchDesk, setting: BoundSetting, limit_s: float, counts: np.ndarray
+    workspace: Workspace, setting: BoundSetting, limit_s: float, counts: np.ndarray
 ) -> tuple[float, str]:
     """Quickest pipeline of a setting below a limit in words, empty if there is none. [s]"""
-    figures, rules = desk.figures(setting), desk.rules(setting, is_whole=True)
+    figures, rules = workspace.figures(setting), workspace.rules(setting, is_whole=True)
     chunks, count = setting.num_chunks, rules.num_microbatches
-    num_workers = min(int(figures.num_devices.sum()), desk.job.layer_count // chunks)
+    num_workers = min(int(figures.num_devices.sum()), workspace.job.layer_count // chunks)
     room, least = new_room(num_workers, chunks, 2 * chunks * count, count), Least.of(figures)
     text = ""
-    for order in orders_of_sites(desk.topology.num_domains):
+    for order in orders_of_sites(workspace.topology.num_domains):
         found = np.zeros((len(order), 2), np.int64)
         case = PipelineCase(figures, least, room, found, counts)
         scratch = np.zeros((len(order), 3), np.int64)
         limit_s = float(best_pipeline_s(case, rules, np.array(order), limit_s, scratch))
         if found[0, 0]:
             sites = ", ".join(
-                f"{desk.topology.domains[site].name} {layers} layers on {devices}"
+                f"{workspace.topology.domains[site].name} {layers} layers on {devices}"
                 for site, (devices, layers) in zip(order, found.tolist(), strict=True)
             )
             text = f"{_text(setting)}: {sites}"

@@ -7,10 +7,10 @@ from math import inf
 
 import numpy as np
 
-from agents.search.desk import SearchDesk
 from agents.search.kernels.layouts import num_held
 from agents.search.kernels.records import SiteFigures
 from agents.search.settings import BoundSetting
+from agents.search.workspace import Workspace
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.trainer import Trainer
 from des import (
@@ -54,7 +54,11 @@ def blocks_of_sites(num_sites: int) -> list[Blocks]:
 
 
 def best_copies(
-    desk: SearchDesk, trainer: Trainer, setting: BoundSetting, limit_s: float, counts: np.ndarray
+    workspace: Workspace,
+    trainer: Trainer,
+    setting: BoundSetting,
+    limit_s: float,
+    counts: np.ndarray,
 ) -> tuple[float, Plan | None]:
     """Return the quickest copies below a limit, or the limit and None. [s]
 
@@ -63,35 +67,35 @@ def best_copies(
     link of copies on a site each go those of all stages, after all work of the least busy one.
     """
     best: Plan | None = None
-    for blocks in blocks_of_sites(desk.topology.num_domains):
+    for blocks in blocks_of_sites(workspace.topology.num_domains):
         own = replace(setting, num_replicas=len(blocks))
         together = own.microbatch_size * own.degrees.data * len(blocks)
-        if desk.job.num_sequences % together:
+        if workspace.job.num_sequences % together:
             continue
-        for devices in _devices(desk, own, blocks, limit_s):
+        for devices in _devices(workspace, own, blocks, limit_s):
             for is_sharded in (True,) if own.degrees.data > 1 else (True, False):
                 counts[0] += 1
-                if _bound_s(desk, own, blocks, devices, is_sharded=is_sharded) >= limit_s:
+                if _bound_s(workspace, own, blocks, devices, is_sharded=is_sharded) >= limit_s:
                     continue
                 counts[1] += 1
-                plan = _plan(desk, own, blocks, devices, is_sharded=is_sharded)
-                found_s = _time_s(desk, trainer, own, plan)
+                plan = _plan(workspace, own, blocks, devices, is_sharded=is_sharded)
+                found_s = _time_s(workspace, trainer, own, plan)
                 if found_s < limit_s:
                     limit_s, best = found_s, plan
     return limit_s, best
 
 
 def _devices(
-    desk: SearchDesk, setting: BoundSetting, blocks: Blocks, limit_s: float
+    workspace: Workspace, setting: BoundSetting, blocks: Blocks, limit_s: float
 ) -> Iterator[tuple[tuple[int, ...], ...]]:
     """Stages' GPUs of each site of each block, of all blocks equally many.
 
     Left out are numbers by which the least layers of a device take longer than the limit, or by
     which the first device of a copy has no room for them and for the activations that it holds.
     """
-    figures, rules = desk.figures(setting), desk.rules(setting, is_whole=True)
+    figures, rules = workspace.figures(setting), workspace.rules(setting, is_whole=True)
     sites = [site for block in blocks for site in block]
-    least, num_layers = Least.of(figures), desk.job.layer_count
+    least, num_layers = Least.of(figures), workspace.job.layer_count
     most = min(int(figures.num_devices[list(block)].sum()) for block in blocks)
     start = max(*map(len, blocks), 1 if setting.num_chunks == 1 else 2)
     for num_workers in range(start, min(most, num_layers // setting.num_chunks) + 1):
@@ -138,10 +142,12 @@ def _of_block(
             yield (own, *rest)
 
 
-def _layers(desk: SearchDesk, setting: BoundSetting, devices: tuple[int, ...]) -> list[list[int]]:
+def _layers(
+    workspace: Workspace, setting: BoundSetting, devices: tuple[int, ...]
+) -> list[list[int]]:
     """Layers of each site of a block, chunk by chunk, of stages that are as even as can be."""
     num_workers = sum(devices)
-    even = split_evenly(desk.job.layer_count, num_workers * setting.num_chunks)
+    even = split_evenly(workspace.job.layer_count, num_workers * setting.num_chunks)
     ends = np.cumsum(devices).tolist()
     return [
         [
@@ -153,7 +159,7 @@ def _layers(desk: SearchDesk, setting: BoundSetting, devices: tuple[int, ...]) -
 
 
 def _bound_s(
-    desk: SearchDesk,
+    workspace: Workspace,
     setting: BoundSetting,
     blocks: Blocks,
     devices: tuple[tuple[int, ...], ...],
@@ -161,8 +167,8 @@ def _bound_s(
     is_sharded: bool,
 ) -> float:
     """Least time of copies, by their work and by their exchange. [s]"""
-    figures, rules = desk.figures(setting), desk.rules(setting, is_whole=True)
-    workload = setting.workload(desk.job)
+    figures, rules = workspace.figures(setting), workspace.rules(setting, is_whole=True)
+    workload = setting.workload(workspace.job)
     parameters = workload.sums_before.num_parameters
     each = WEIGHT_BYTES if is_sharded else workload.gradient_bytes
     round_s = (workload.gradient_bytes + each) * (len(blocks) - 1) / len(blocks)
@@ -174,7 +180,7 @@ def _bound_s(
     longest_s, ready_s = 0.0, inf
     for block, own in zip(blocks, devices, strict=True):
         num_stages = sum(own) * setting.num_chunks
-        totals = np.array(_layers(desk, setting, own)).sum(axis=0)
+        totals = np.array(_layers(workspace, setting, own)).sum(axis=0)
         if setting.num_chunks == 1:
             split = np.stack([np.array(own), totals], axis=1)
             work_s = plain_bound_s(figures, rules, np.array(block), split)
@@ -183,9 +189,9 @@ def _bound_s(
                 -(-total // count) * _layer_s(figures, site)
                 for site, count, total in zip(block, own, totals.tolist(), strict=True)
             )
-        first = split_evenly(desk.job.layer_count, num_stages)[0]
+        first = split_evenly(workspace.job.layer_count, num_stages)[0]
         longest_s = max(longest_s, work_s + round_s * parameters[first])
-        least_s = desk.job.layer_count // num_stages * _layer_s(figures, block[0])
+        least_s = workspace.job.layer_count // num_stages * _layer_s(figures, block[0])
         ready_s = min(ready_s, rules.num_microbatches * least_s)
     if all(len(block) == 1 for block in blocks):
         longest_s = max(longest_s, ready_s + round_s * parameters[-1])
@@ -198,14 +204,14 @@ def _layer_s(figures: SiteFigures, site: int) -> float:
 
 
 def _plan(
-    desk: SearchDesk,
+    workspace: Workspace,
     setting: BoundSetting,
     blocks: Blocks,
     devices: tuple[tuple[int, ...], ...],
     *,
     is_sharded: bool,
 ) -> Plan:
-    parallelism = [Parallelism()] * desk.topology.num_domains
+    parallelism = [Parallelism()] * workspace.topology.num_domains
     placements = []
     for block, own in zip(blocks, devices, strict=True):
         is_alone = len(block) == 1 and own[0] > 1
@@ -213,9 +219,9 @@ def _plan(
             chunks = setting.num_chunks if is_alone else 1
             parallelism[site] = setting.degrees.parallelism(count, chunks)
         if len(block) == 1:
-            placements.append(Placement.contiguous(block, [desk.job.layer_count]))
+            placements.append(Placement.contiguous(block, [workspace.job.layer_count]))
         else:
-            counts = [count for chunk in _layers(desk, setting, own) for count in chunk]
+            counts = [count for chunk in _layers(workspace, setting, own) for count in chunk]
             placements.append(Placement.contiguous(list(block) * setting.num_chunks, counts))
     return Plan(
         placement=placements[0],
@@ -227,16 +233,16 @@ def _plan(
     )
 
 
-def _time_s(desk: SearchDesk, trainer: Trainer, setting: BoundSetting, plan: Plan) -> float:
+def _time_s(workspace: Workspace, trainer: Trainer, setting: BoundSetting, plan: Plan) -> float:
     """Time of a step; infinite where the trainer refuses the plan or memory is missing. [s]"""
-    workload = setting.workload(desk.job)
+    workload = setting.workload(workspace.job)
     try:
-        check_memory(desk.topology, workload, plan)
+        check_memory(workspace.topology, workload, plan)
     except InfeasiblePlacementError:
         return inf
     try:
-        check_plan(trainer, desk.topology, workload, plan)
+        check_plan(trainer, workspace.topology, workload, plan)
     except ValueError:  # the trainer refuses it
         return inf
-    program = lower(desk.topology, workload, plan, desk.corrections)
-    return makespan_compiled_s(desk.topology, program, desk.corrections)
+    program = lower(workspace.topology, workload, plan, workspace.corrections)
+    return makespan_compiled_s(workspace.topology, program, workspace.corrections)

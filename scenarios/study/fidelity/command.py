@@ -49,7 +49,7 @@ exit codes: 0 done; 2 a flag or a file is wrong, or a run gave no result; {EXIT_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ModelFlags, NetworkFlag, OutputFlags):
-    """Settings of the comparison; the fields are the flags."""
+    """Flags of the comparison."""
 
     out: Path = option(Path("runs/fidelity"), "folder to make")
     model: str = option("llama2_7b", MODEL_HELP, is_file=True)
@@ -85,12 +85,12 @@ def main(config: Config) -> None:
         sequence_lengths=(config.sequence_length,),
         schedules=config.schedules,
     )
-    cases = levels.shared_placements(topology, family, config.samples, config.seed)
+    cases = levels.share_placements(topology, family, config.samples, config.seed)
     SPEAKER.note(layers_note(cases[0].workload))
     found, left_out = _levels(config)
     with RunFolder.created(config.out, to_dict(config)) as folder:
         try:
-            results = _measured(found, cases)
+            results = _measure(found, cases)
         except ReferenceRunError as error:
             raise UsageError(str(error)) from error
         frame = levels.level_rows(cases, results)
@@ -125,9 +125,7 @@ def _levels(config: Config) -> tuple[tuple[levels.DetailLevel, ...], tuple[str, 
     return (*levels.built_in_levels(), *packets), ()
 
 
-def _measured(
-    found: Sequence[levels.DetailLevel], cases: Sequence[PlacementCase]
-) -> levels.Results:
+def _measure(found: Sequence[levels.DetailLevel], cases: Sequence[PlacementCase]) -> levels.Results:
     """Measure all placements level by level, a line on stderr for each."""
     results = {}
     for level in found:

@@ -44,7 +44,7 @@ def built_in_levels() -> tuple[DetailLevel, ...]:
     )
     return (
         DetailLevel(name="compiled", adds="our simulator, compiled", measure=predict),
-        DetailLevel(name="simpy", adds="the same, readable", measure=_simulated),
+        DetailLevel(name="simpy", adds="the same, readable", measure=_simulate),
         *(
             DetailLevel(name=name, adds=adds, measure=partial(measure_case, backend=name))
             for name, adds in analytical
@@ -66,7 +66,7 @@ def packet_levels(
     )
 
 
-def _simulated(case: PlacementCase) -> Measurement:
+def _simulate(case: PlacementCase) -> Measurement:
     return measurement_of(case, simulate(case.topology, case.workload, case.plan))
 
 
@@ -78,7 +78,7 @@ def _by_packets(
     return measure_case(replace(case, topology=topology.with_packets(packets)), "ns3")
 
 
-def shared_placements(
+def share_placements(
     topology: Topology, family: WorkloadFamily, num: int, seed: int
 ) -> list[PlacementCase]:
     """Draw placements of one job on one world, on the links at the start.

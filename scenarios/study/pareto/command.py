@@ -69,7 +69,7 @@ exit codes: 0 done; 2 a flag is wrong, or the files cannot be written;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the comparison of fronts; the fields are the flags."""
+    """Flags of the comparison of fronts."""
 
     worlds: int = option(6, "number of worlds")
     num_domains: tuple[int, ...] = option(NUM_DOMAINS, "numbers of domains of the worlds")
@@ -93,7 +93,7 @@ def main(config: Config) -> None:
     choice = config.choice()
     _check(config)
     policies = proposing.policies_of(config.checkpoint or hi_ppo_policies.shipped_files())
-    worlds = fronts.priced_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
+    worlds = fronts.price_worlds(config.worlds, num_domains=config.num_domains, seed=config.seed)
     if config.out is None:
         _study(config, policies, worlds)
         return
@@ -112,7 +112,7 @@ def _study(
 ) -> tuple[pd.DataFrame, dict[str, object], list[study.WorldFronts]]:
     """Compare on all worlds, and show what came out."""
     comparisons = [
-        _compared(config, policies, world, table) for world in worlds for table in config.tables
+        _compare(config, policies, world, table) for world in worlds for table in config.tables
     ]
     metrics = study.metrics_frame(comparisons)
     summary = study.front_summary(metrics, comparisons)
@@ -139,7 +139,7 @@ def _check(config: Config) -> None:
             raise UsageError(f"{name}: must each be given once, got {values}")
 
 
-def _compared(
+def _compare(
     config: Config, policies: Mapping[str, Propose], world: fronts.PricedWorld, table: str
 ) -> study.WorldFronts:
     comparison = study.fronts_of_methods(

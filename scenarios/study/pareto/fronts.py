@@ -20,7 +20,7 @@ from agents.planners.pareto.proposals import Proposals, Propose
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS
 from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 from des.base.checks import require_count, require_seed
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from scenarios.study.pareto.names import NUM_DOMAINS, NUM_PREFERENCES
 from scenarios.suites import SuiteWorld, suite
 
@@ -68,7 +68,7 @@ def priced(topology: Topology, seed: int) -> Topology:
     return replace(topology, links=links)
 
 
-def priced_worlds(
+def price_worlds(
     num: int, *, num_domains: Sequence[int] = NUM_DOMAINS, seed: int = 0
 ) -> tuple[PricedWorld, ...]:
     """Return the first worlds of `SUITE` with these numbers of domains and `RATIOS`, with prices.
@@ -94,7 +94,7 @@ def _with_prices(world: SuiteWorld, seed: int) -> PricedWorld:
     world_key = int(world.digest[:15], 16)  # 60 bits, as keys are below 2**63
     return PricedWorld(
         name=world.name,
-        topology=priced(world.topology, int(derived_seed(seed, world_key, _PRICES))),
+        topology=priced(world.topology, int(derive_seed(seed, world_key, _PRICES))),
         workload=world.workload,
         ratio=world.ratio,
         schedule=world.schedule,

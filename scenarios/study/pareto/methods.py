@@ -9,7 +9,7 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.situation import Preference
 from agents.judge.steady_judge import MISFIT
-from agents.planners.pareto.fronts import Archive, joined_orders, steady_judge, water_filled
+from agents.planners.pareto.fronts import Archive, join_orders, steady_judge, water_filled
 from agents.planners.pareto.nsga2 import nsga2
 from agents.planners.pareto.plan_objectives import TIME_COST_UTILISATION, ObjectiveJudge
 from agents.planners.pareto.proposals import Proposals, Propose
@@ -58,7 +58,7 @@ class SearchSweep:
         judge = steady_judge(world.topology, world.workload, NO_CORRECTIONS, DEPTHS)
         table = _Table(judge, self._objectives[:_NUM_WEIGHTS])
         if world.topology.num_domains <= MOST_DOMAINS_FOR_ALL_ORDERS:
-            table.look_at(joined_orders(judge.judge))
+            table.look_at(join_orders(judge.judge))
         else:
             table.look_at((domain,) for domain in range(world.topology.num_domains))
             for weights in _weights(preferences):
@@ -66,7 +66,7 @@ class SearchSweep:
         picked: dict[Order, None] = {}
         for weights in _weights(preferences):
             picked |= dict.fromkeys(table.best(weights, NUM_REFINED))
-        plans = _refined(judge, table, list(picked))
+        plans = _refine(judge, table, list(picked))
         if len(self._objectives) == _NUM_WEIGHTS:
             every = [judge.judge.plan(plans, row) for row in range(len(plans.num_stages))]
             return Proposals(plans=tuple(every))
@@ -143,7 +143,7 @@ def _weights(preferences: Sequence[Preference]) -> list[Real]:
     return [np.array([one.time, one.communication, one.utilisation]) for one in preferences]
 
 
-def _refined(judge: ObjectiveJudge, table: _Table, orders: list[Order]) -> Plans:
+def _refine(judge: ObjectiveJudge, table: _Table, orders: list[Order]) -> Plans:
     """Refine the split of each order; plans under all schedules."""
     search, found = judge.judge, []
     for begin in range(0, len(orders), _NUM_TOGETHER):

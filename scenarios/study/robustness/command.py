@@ -50,7 +50,7 @@ exit codes: 0 done; 2 a flag or a file is wrong; {EXIT_CODES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(OutputFlags):
-    """Settings of the robustness curves; the fields are the flags."""
+    """Flags of the robustness curves."""
 
     out: Path = option(Path("runs/robustness"), "folder to make")
     checkpoint: Path | None = option(None, "trained policies; none: the first ones shipped")
@@ -105,7 +105,7 @@ class Config(OutputFlags):
 def main(config: Config) -> None:
     """Run the command on its settings."""
     choice = config.choice()
-    policy = hi_ppo_schedulers.shared_scheduler(config.checkpoint)
+    policy = hi_ppo_schedulers.share_scheduler(config.checkpoint)
     wanted = config.planners or robustness_curves.default_names()
     schedulers = {
         name: make for name, make in robustness_curves.replanning().items() if name in wanted

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.decision.problem import Planner
 from agents.decision.run_epochs import run_course
 from agents.decision.situation import MakeScheduler
@@ -19,7 +19,7 @@ from agents.judge.steady_judge import SteadyJudge
 from agents.judge.step_times import step_times_s
 from agents.planners.table import PLANNERS, quick_planners
 from agents.replanning.plan_costs import PlanTimes
-from agents.replanning.search_schedulers import searched_anew
+from agents.replanning.search_schedulers import search_anew
 from agents.replanning.table import SCHEDULERS
 from des import EVERY_STEP, STEADY, Plan, Topology
 from scenarios.frame.statistics import endless_or_mean
@@ -37,7 +37,7 @@ _DEFAULT_REPEATED = ("search_h8", "atlas_h8", "formula_h8")
 def held_planners() -> Mapping[str, Planner]:
     """Planners that plan once, at base figures, each with the schedule that suits it best."""
     planners = {name: row.over_depths for name, row in PLANNERS.items()}
-    return MappingProxyType({**planners, HELD: searched_anew})
+    return MappingProxyType({**planners, HELD: search_anew})
 
 
 def replanning() -> Mapping[str, MakeScheduler]:
@@ -102,7 +102,7 @@ class Study:
     seed: int = 0
 
 
-def swinging(world: SuiteWorld, swing: Swing) -> SuiteWorld:
+def perturb_links(world: SuiteWorld, swing: Swing) -> SuiteWorld:
     """Return the world with uniform bandwidths and latencies, redrawn whenever the load is.
 
     With nothing to swing its links stand still at base figures. The load takes the same course
@@ -131,7 +131,7 @@ def robustness_rows(
         left_out += without
         for draw in range(study.seed, study.seed + study.num_draws):
             totals = [
-                _totals_s(study, plans, swinging(world, swing), draw)
+                _totals_s(study, plans, perturb_links(world, swing), draw)
                 for swing in (STILL, *study.swings)
             ]
             still_s = totals[0]
@@ -205,7 +205,7 @@ def _totals_s(
         name: run_course(world, draw, make(), num_epochs=num_epochs, must_fit=False).total_s
         for name, make in study.schedulers.items()
     }
-    networks = held_topologies(world, draw, num_epochs)
+    networks = freeze_topologies(world, draw, num_epochs)
     held_s = held_times_s(world, networks, list(plans.values()))
     totals_s |= {name: held_work_s(world, held_s[:, at]) for at, name in enumerate(plans)}
     return totals_s

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from agents.decision.depths import DEPTHS
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.judge.search_judge import Judge
 from agents.judge.splits import walk_splits
 from agents.planners.search.search import search
@@ -193,7 +193,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
 
 def error_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> AllocationError | None:
     """Measure the first decision of a draw; None where no optimum is proven."""
-    topology, scope = held_topology(world, draw, 0), column.scope
+    topology, scope = freeze_topology(world, draw, 0), column.scope
 
     def proven() -> NearOptimal | None:
         if scope.trainer.is_ideal:

@@ -14,7 +14,7 @@ from scenarios.study.targets.preferred_bytes import SAVED
 from scenarios.study.targets.references import communication_of, data_parallel_plan
 from scenarios.study.targets.target import Goal, Target, mean_fields
 from scenarios.study.targets.time_and_utilisation import SUITES, TIME_SAVED, UTILISATION_GAIN
-from scenarios.study.trained_plans import searched_plans
+from scenarios.study.trained_plans import search_plans
 from scenarios.suites import SuiteWorld
 
 MEASURED_TRAINERS = ("megatron", "torchtitan", "reference")
@@ -63,7 +63,7 @@ def bound_figures(trainer: Trainer, world: SuiteWorld) -> BoundFigures:
 
 def _found(trainer: Trainer, world: SuiteWorld) -> BoundFound | None:
     try:
-        return searched_plans(world.topology.at_start(), world.workload, trainer)
+        return search_plans(world.topology.at_start(), world.workload, trainer)
     except InfeasiblePlacementError:
         return None
 

@@ -16,7 +16,7 @@ from agents.hi_ppo.local.policy import load_policy
 from agents.hi_ppo.local.shipped import shipped_local_file
 from agents.hi_ppo.policies import Policies, shipped_files
 from agents.hi_ppo.proposing import proposing
-from agents.hi_ppo.schedulers import MOST_SLOWDOWN, fixed_rule_schedulers, policy_scheduler
+from agents.hi_ppo.schedulers import MOST_SLOWDOWN, make_fixed_rule_schedulers, policy_scheduler
 from agents.hi_ppo.whole_proposals import moving_scheduler
 from agents.planners.names import MOVING_NAMES, SEARCH_BOUND
 from agents.planners.pareto.proposals import Propose
@@ -112,7 +112,7 @@ def scheduler_columns(config: Config) -> list[SchedulerColumn]:
     if not config.sites:
         agent = LocalAgent(policy=load_policy(_local_file(config)))
     bounded = {path.stem: policy_scheduler(path, MOST_SLOWDOWN)[0] for path in paths}
-    fixed_rules = {path.stem: fixed_rule_schedulers(path) for path in paths}
+    fixed_rules = {path.stem: make_fixed_rule_schedulers(path) for path in paths}
     if control_columns(config):
         own = _controls(paths[0])
         makers |= {name: (make, propose) for name, (make, propose, _) in own.items()}

@@ -169,7 +169,7 @@ def scope_note(scope: Scope) -> str:
 
 
 def revisions_note(groups: Sequence[KeptGroup]) -> str:
-    """Say so if not all was measured by the same source."""
+    """Warn where rows come from different source revisions."""
     revisions = dict.fromkeys(str(group.source_revision) for group in groups)
     if len(revisions) == 1:
         return ""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.problem import PlanningProblem
 from des import Plan, Topology, Workload
 from scenarios.study.compare.summary import EDGES
@@ -85,7 +85,7 @@ def _beside(column: SchedulerColumn, worlds: list[SuiteWorld]) -> tuple[str, ...
     own_bytes, even_bytes, own_s, even_s, replicas_s = [], [], [], [], []
     for world in worlds:
         draw = column.scope.draws(world)[0]
-        topology = held_topology(world, draw, 0)
+        topology = freeze_topology(world, draw, 0)
         plan = column.episode(world, draw).plans[0]
         own = communication_of(topology, world.workload, plan)
         own_s.append(own.exposed_s / own.iteration_s)

@@ -28,18 +28,18 @@ SITE_METHODS = ("decide",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(LayerFlags, OutputFlags):
-    """Settings of the targets; the fields are the flags."""
+    """Flags of the targets."""
 
     checkpoint: tuple[Path, ...] = option(
         (),
-        "trained policies, a column each; without any and without --method those shipped, of a "
-        "quick run the first one",
+        "policy checkpoints, one column each; none, and no --method: the shipped ones, with "
+        "--quick the first",
     )
     method: tuple[str, ...] = option((), "planners to measure, one column each")
     controls: str = option(
         "auto",
-        "columns next to trained policies for what has learnt nothing, untrained weights, random "
-        "and nearest-neighbour proposals: all, none, or auto (all, but none with --quick)",
+        "control columns beside policies: untrained weights, random and nearest-neighbour "
+        "proposals; all, none, or auto (all, but none with --quick)",
     )
     trainer: str = option(DEFAULT_TRAINER, TRAINER_HELP)
     local: Path | None = option(None, "trained local agent; none: the shipped one of seed 0")

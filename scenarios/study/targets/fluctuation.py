@@ -42,7 +42,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             reference="the same scheduler on held links",
             goal=Goal(sense="below", target=0.10, stretch=0.03),
             **mean_fields(curve[TARGET_AT]),
-            notes=tuple(f"{name}: {_shown(one)}" for name, one in curves.items()),
+            notes=tuple(f"{name}: {_show(one)}" for name, one in curves.items()),
         )
     ]
 
@@ -83,7 +83,7 @@ def _total_s(make: MakeScheduler, scope: Scope, world: SuiteWorld, draw: int) ->
     return run_course(world, draw, make(), num_epochs=num_epochs, must_fit=False).total_s
 
 
-def _shown(curve: dict[float, list[float]]) -> str:
+def _show(curve: dict[float, list[float]]) -> str:
     return ", ".join(
         f"{100 * at:.0f} %: {100 * float(np.mean(values)):+.2f} %"
         for at, values in curve.items()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.planners.search.search import search
 from des import NO_CORRECTIONS, Topology, Workload
 from des.compiled.simulate import simulate_compiled
@@ -109,7 +109,7 @@ def _gap(
     scope = column.scope
 
     def best_s() -> float | None:
-        topology = held_topology(world, draw, 0)
+        topology = freeze_topology(world, draw, 0)
         if not scope.trainer.is_ideal:
             return best_known_s(scope, topology, world.workload)
         return find_s(topology, world.workload)
@@ -124,7 +124,7 @@ def gap_of(column: SchedulerColumn, world: SuiteWorld, draw: int, best_s: float)
     Infinite where that plan does not fit into memory; 0 where it is quicker than the best known
     plan of a trainer, and so the best itself.
     """
-    topology = held_topology(world, draw, 0)
+    topology = freeze_topology(world, draw, 0)
     plan = column.still_plan(world, draw)
     result = simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS)
     if not result.fits_memory:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.run_epochs import CourseResult
 from agents.replanning.bound_schedulers import pool_binder
 from agents.replanning.pool import MOST_JUDGED, Pool, candidate_pool
@@ -29,7 +29,7 @@ from scenarios.study.targets.references import best_known_plan
 from scenarios.study.targets.target import TIMES, Goal, Target, mean_fields, measured
 from scenarios.study.targets.unforeseen import unforeseen_s, why_unlisted
 from scenarios.study.targets.versus_rules import (
-    Against,
+    RuleComparison,
     Rules,
     behind_hindsight,
     best_single,
@@ -61,7 +61,7 @@ SPARED = 100.0
 
 def against_rules(
     column: SchedulerColumn, world: SuiteWorld, draw: int, *, has_fixed_rules: bool = True
-) -> Against:
+) -> RuleComparison:
     """Measure a draw of a world, also under fixed rules on the scheduler's own proposals or not."""
     episode = column.episode(world, draw)
     part = replace(world, num_epochs=len(episode.rows))
@@ -72,7 +72,7 @@ def against_rules(
     least_s = unforeseen_s(part, draw, tabled.tables)
     paths, _ = walk(tabled, (*online_rules(), *foreseen_rules()))
     excess = {name: total_s(tabled.tables, path) / best_s - 1.0 for name, path in paths.items()}
-    return Against(
+    return RuleComparison(
         world=world.name,
         own=episode.total_s / best_s - 1.0,
         rules={name: excess[name] for name in online_rules()},
@@ -109,7 +109,7 @@ def _search_s(scope: Scope, world: SuiteWorld, draw: int) -> float:
     """Mean wall time of a whole search, as a rule would need it, over the first epochs. [s]"""
     seconds = []
     for epoch in range(min(1 if scope.is_short else _NUM_TIMED, world.num_epochs)):
-        topology = held_topology(world, draw, epoch)
+        topology = freeze_topology(world, draw, epoch)
         begin_s = time.perf_counter()
         best_known_plan(scope, topology, world.workload)
         seconds.append(time.perf_counter() - begin_s)
@@ -155,7 +155,7 @@ def worlds_of(scope: Scope, name: str) -> tuple[SuiteWorld, ...]:
     return tuple(mixed)
 
 
-def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
+def _over_static(name: str, draws: Sequence[RuleComparison], stretch: float) -> Target:
     over = [(1.0 + one.own) / (1.0 + one.rules[STATIC]) - 1.0 for one in draws]
     return Target(
         name=f"{name}: over the static optimum",
@@ -172,7 +172,7 @@ def _over_static(name: str, draws: Sequence[Against], stretch: float) -> Target:
     )
 
 
-def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
+def _over_best_rule(found: Mapping[str, Sequence[RuleComparison]]) -> Target:
     """Compare with the best rule that foresees nothing; all others are in the notes."""
     lively = [one for draws in found.values() for one in draws]
     rules = [one.rules for one in lively]
@@ -198,7 +198,7 @@ def _over_best_rule(found: Mapping[str, Sequence[Against]]) -> Target:
     )
 
 
-def _against_others(lively: Sequence[Against]) -> list[str]:
+def _against_others(lively: Sequence[RuleComparison]) -> list[str]:
     """Notes on rules that know more than the scheduler, and on those that know as much."""
     foreseen, fixed = [one.foreseen for one in lively], [one.fixed for one in lively]
     notes = []
@@ -222,7 +222,7 @@ def _against_others(lively: Sequence[Against]) -> list[str]:
     return notes
 
 
-def _suite_lines(name: str, draws: Sequence[Against]) -> list[str]:
+def _suite_lines(name: str, draws: Sequence[RuleComparison]) -> list[str]:
     """All figures of a suite, a line for each kind of rules."""
     if not draws:
         return []
@@ -240,7 +240,7 @@ def _suite_lines(name: str, draws: Sequence[Against]) -> list[str]:
     return lines + without_foresight(name, draws)
 
 
-def _over_search(lively: Sequence[Against]) -> Target:
+def _over_search(lively: Sequence[RuleComparison]) -> Target:
     value, interval = measured(
         world_means(lively, [one.search_s / one.decision_s for one in lively])
     )
@@ -257,7 +257,7 @@ def _over_search(lively: Sequence[Against]) -> Target:
     )
 
 
-def _own_and_rules(draws: Sequence[Against]) -> tuple[str, ...]:
+def _own_and_rules(draws: Sequence[RuleComparison]) -> tuple[str, ...]:
     if not draws:
         return ()
     return f"own {_percent([one.own for one in draws])}", _rules_line([one.rules for one in draws])

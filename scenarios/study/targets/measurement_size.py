@@ -6,13 +6,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.problem import PlanningProblem
 from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
 from agents.decision.situation import TIME_ONLY, MakeScheduler, Preference, Scheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.planners.pareto.proposals import Propose
-from agents.replanning.bound_schedulers import bound_scheduler, completed_plan, without_schedule
+from agents.replanning.bound_schedulers import bound_scheduler, complete_plan, without_schedule
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
 from des import STEADY, Plan, Topology, UniformLaw
@@ -87,12 +87,12 @@ class Scope:
             return None
 
     def bind(self, problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
-        """As `completed_plan`, each plan on each network once."""
+        """As `complete_plan`, each plan on each network once."""
         plan = without_schedule(plan, trainer)
 
         def found() -> Plan | ValueError:
             try:
-                return completed_plan(problem, plan, trainer)
+                return complete_plan(problem, plan, trainer)
             except ValueError as error:  # refused again below, also when it is asked again
                 return error
 
@@ -188,7 +188,7 @@ class SchedulerColumn:
         The figures of that epoch are the base figures too: of `SuiteWorld.topology` the load of
         the draw may be another, and a scheduler that expected it to come back would plan for that.
         """
-        topology = held_topology(world, draw, 0)
+        topology = freeze_topology(world, draw, 0)
         scheduler = self.scheduler()
         scheduler.begin()
         situation = epoch_situation(world, topology, 0, None, preference=preference)

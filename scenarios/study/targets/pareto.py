@@ -13,7 +13,7 @@ from scenarios.study.pareto.fronts import (
     PricedWorld,
     Sweep,
     preference_grid,
-    priced_worlds,
+    price_worlds,
     reference_front,
     swept,
 )
@@ -100,7 +100,7 @@ def fronts_of(
         for name, sweep in methods.items()
     }
     found = []
-    for world in priced_worlds(num_worlds, num_domains=domains, seed=scope.seed):
+    for world in price_worlds(num_worlds, num_domains=domains, seed=scope.seed):
         made = scope.once(
             ("reference front", table, world.name, world.topology.num_domains),
             partial(

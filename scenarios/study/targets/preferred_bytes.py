@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.situation import Preference
 from des import Plan, Topology
 from scenarios.frame.statistics import mean_and_interval
@@ -49,7 +49,7 @@ def measure(
     found = []
     for world in worlds if column.propose is not None else ():
         draw = column.scope.draws(world)[0]
-        even = even_of(world, held_topology(world, draw, 0))
+        even = even_of(world, freeze_topology(world, draw, 0))
         if even is not None and even.cost_bytes > 0.0:
             found.append(preferred(column, world, draw, even.cost_bytes))
     notes = ("not measured: only policies take weights",) if not found else _notes(found)
@@ -68,7 +68,7 @@ def preferred(
     column: SchedulerColumn, world: SuiteWorld, draw: int, even_bytes: float
 ) -> Preferred:
     """Measure one draw."""
-    topology = held_topology(world, draw, 0)
+    topology = freeze_topology(world, draw, 0)
 
     def step_of(plan: Plan) -> Communication:
         return communication_of(topology, world.workload, plan)

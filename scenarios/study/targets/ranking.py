@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from agents.decision.held import held_topology
-from agents.replanning.search_schedulers import searched_plan
+from agents.decision.frozen_network import freeze_topology
+from agents.replanning.search_schedulers import search_plan
 from calibration.cases.case import PlacementCase
 from calibration.measuring.measure import measure_case
 from des import NO_CORRECTIONS, Plan, Topology, Workload
@@ -58,13 +58,13 @@ class Ranking:
 
 def plans_of(column: SchedulerColumn, world: SuiteWorld) -> Mapping[str, Plan]:
     """Plans of the scheduler and of its rivals on the first network of a world."""
-    topology = held_topology(world, column.scope.seed, 0)
+    topology = freeze_topology(world, column.scope.seed, 0)
     fastest = max(
         range(topology.num_domains), key=lambda at: topology.domains[at].attainable_flops_per_s
     )
     return {
         "own": column.still_plan(world, column.scope.seed),
-        "search": searched_plan(topology, world.workload),
+        "search": search_plan(topology, world.workload),
         "even split": even_split_plan(topology, world.workload),
         "single domain": in_one_domain(fastest, world.workload),
         "replicas": replicas_in_order(topology, world.workload),
@@ -83,7 +83,7 @@ def replicas_in_order(topology: Topology, workload: Workload) -> Plan:
 
 def ranking_of(world: SuiteWorld, draw: int, plans: Sequence[Plan]) -> Ranking:
     """Judge plans in both simulators, on links as they are in the first epoch, and held."""
-    topology = held_topology(world, draw, 0)
+    topology = freeze_topology(world, draw, 0)
     ours = [
         simulate_compiled(topology, world.workload, plan, NO_CORRECTIONS).makespan_s
         for plan in plans

@@ -13,7 +13,7 @@ from agents.planners.bounds.job_figures import JobFigures
 from agents.planners.rules.data_parallel import data_parallel
 from agents.replanning.payoff import undone_by_move
 from agents.replanning.plan_costs import Changes
-from agents.replanning.search_schedulers import searched_plan
+from agents.replanning.search_schedulers import search_plan
 from agents.search.sketches import quickest_bound
 from des import (
     NO_CORRECTIONS,
@@ -63,7 +63,7 @@ def best_single_domain(
     Parameters
     ----------
     networks
-        `agents.decision.held.held_topology` of each epoch of the draw.
+        `agents.decision.frozen_network.freeze_topology` of each epoch of the draw.
     plans
         Plans on one domain each to choose among, one at least.
 
@@ -130,7 +130,7 @@ def best_known_plan(scope: Scope, topology: Topology, workload: Workload) -> Pla
     Of a trainer that of the search of bound plans or, if it is quicker, the searched plan of
     perfect devices as the trainer runs it.
     """
-    plan = searched_plan(topology, workload)
+    plan = search_plan(topology, workload)
     if scope.trainer.is_ideal:
         return plan
     bound = quickest_bound(topology, workload, scope.trainer)

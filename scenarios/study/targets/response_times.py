@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import Scheduler
 from agents.planners.search.search import search
@@ -76,7 +76,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             f"inter-domain decision, {worlds[0].num_domains} domains",
             [one.wall_s - one.parts_s.get(BINDING, 0.0) for one in across],
             Goal(sense="below", target=1.0, stretch=0.005),
-            (_counted(across), *_parts(across), *_of_search(column.scope, worlds[0])),
+            (_count(across), *_parts(across), *_of_search(column.scope, worlds[0])),
         ),
         _row(
             "intra-domain decision",
@@ -88,7 +88,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
             "response of both levels",
             [one.wall_s for one in whole],
             Goal(sense="at most", target=2.0, stretch=0.02),
-            (_counted(whole), *levels) if whole else levels,
+            (_count(whole), *levels) if whole else levels,
         ),
     ]
 
@@ -120,7 +120,7 @@ def timed_decisions(
         scheduler.begin()
         warm: Plan | None = None
         for epoch in range(min(_NUM_WARM_UP, world.num_epochs)):
-            topology = held_topology(world, column.scope.seed, epoch)
+            topology = freeze_topology(world, column.scope.seed, epoch)
             warm = scheduler.decide(epoch_situation(world, topology, epoch, warm)).plan
         if wall_clock() > ends_s:
             break
@@ -158,7 +158,7 @@ def _timed(
         scheduler.begin()
         last: Plan | None = None
         for epoch in range(world.num_epochs):
-            situation = epoch_situation(world, held_topology(world, draw, epoch), epoch, last)
+            situation = epoch_situation(world, freeze_topology(world, draw, epoch), epoch, last)
             begin_s, begin_cpu_s = wall_clock(), cpu_clock()
             decision = scheduler.decide(situation)
             cpu_s, wall_s = cpu_clock() - begin_cpu_s, wall_clock() - begin_s
@@ -168,10 +168,10 @@ def _timed(
                 return found
 
 
-def _counted(decisions: Sequence[TimedDecision]) -> str:
+def _count(decisions: Sequence[TimedDecision]) -> str:
     """Number of decisions, and their CPU time: near the wall time where no other work ran."""
     cpu_s = [one.cpu_s for one in decisions]
-    return f"{len(decisions)} decisions, batch 1, warm, one thread; CPU time {_shown(cpu_s)}"
+    return f"{len(decisions)} decisions, batch 1, warm, one thread; CPU time {_show(cpu_s)}"
 
 
 def _parts(decisions: Sequence[TimedDecision]) -> tuple[str, ...]:
@@ -194,11 +194,11 @@ def _row(name: str, seconds: Sequence[float], goal: Goal, notes: tuple[str, ...]
         value=float(np.quantile(seconds, 0.99)) if is_known else float("nan"),
         interval=mean_and_interval(seconds) if is_known else None,
         unit=MILLISECONDS,
-        notes=(f"wall time {_shown(seconds)}", *notes) if is_known else notes,
+        notes=(f"wall time {_show(seconds)}", *notes) if is_known else notes,
     )
 
 
-def _shown(seconds: Sequence[float]) -> str:
+def _show(seconds: Sequence[float]) -> str:
     p50, p99 = np.quantile(seconds, (0.5, 0.99)).tolist()
     return f"p50 {1e3 * p50:.4g} ms, p99 {1e3 * p99:.4g} ms, max {1e3 * max(seconds):.4g} ms"
 
@@ -209,7 +209,7 @@ def _of_search(scope: Scope, world: SuiteWorld) -> tuple[str, ...]:
         return ("the search is timed in a run that is not short",)
 
     def search_s() -> float:
-        topology = held_topology(world, scope.seed, 0)
+        topology = freeze_topology(world, scope.seed, 0)
         search(topology, world.workload, max_judged=1)  # compiled code is loaded
         begin_s = time.perf_counter()
         search(topology, world.workload)

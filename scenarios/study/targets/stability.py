@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from statistics import fmean
 
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import MakeScheduler
 from agents.hi_ppo.schedulers import MOST_SLOWDOWN
@@ -159,7 +159,7 @@ def stability_of(
     def references() -> tuple[float, list[float]]:
         hold = scope.as_run(HoldPlan)()
         held = run_course(world, draw, hold, num_epochs=num_epochs, must_fit=False)
-        networks = held_topologies(world, draw, num_epochs)
+        networks = freeze_topologies(world, draw, num_epochs)
         return held.total_s, [best_known_s(scope, one, world.workload) for one in networks]
 
     held_s, best_s = scope.once(("stable", world.name, draw, num_epochs), references)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from agents.decision.depths import DEPTHS
-from agents.decision.held import held_topologies
+from agents.decision.frozen_network import freeze_topologies
 from agents.decision.problem import PlanningProblem
 from des import NO_CORRECTIONS, Placement, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
@@ -91,7 +91,7 @@ def times_of(column: SchedulerColumn, world: SuiteWorld, draw: int) -> DrawTimes
 def reference_times(scope: Scope, world: SuiteWorld, draw: int, num_epochs: int) -> ReferenceTimes:
     """Work out the references of the first epochs of a draw, as the trainer runs them."""
     base = replace(world.topology, movement=None)
-    networks = held_topologies(world, draw, num_epochs)
+    networks = freeze_topologies(world, draw, num_epochs)
     alone = [in_one_domain(domain, world.workload) for domain in range(base.num_domains)]
     problem = PlanningProblem(topology=base, workload=world.workload)
     runs = [scope.plan_as_run(problem, plan) for plan in alone]

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from agents.decision.held import held_topologies, held_topology
+from agents.decision.frozen_network import freeze_topologies, freeze_topology
 from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.listed_law import ListedLaw, follow_law
 from agents.replanning.plan_costs import Changes, PlanTimes
@@ -86,7 +86,7 @@ def why_unlisted(world: SuiteWorld) -> str:
 def listing_of(world: SuiteWorld, draw: int) -> Listing:
     """List the networks of a world's law, for a draw of it; `why_unlisted` must be empty."""
     is_markov = isinstance(world.topology.dynamics, MarkovModulated)
-    return _listed_chain(world, draw) if is_markov else _listed_draws(world, draw)
+    return _list_chain(world, draw) if is_markov else _list_draws(world, draw)
 
 
 def _has_distinct_states(law: MarkovModulated) -> bool:
@@ -94,11 +94,11 @@ def _has_distinct_states(law: MarkovModulated) -> bool:
     return len(factors) == len(law.states) and min(factors) > 0.0
 
 
-def _listed_draws(world: SuiteWorld, draw: int) -> Listing:
+def _list_draws(world: SuiteWorld, draw: int) -> Listing:
     """`NUM_SAMPLED` networks of other draws, each in force for the stretch of the draw."""
     stretch, epochs = world.load.dwell_epochs, range(0, world.num_epochs, world.load.dwell_epochs)
     networks = [
-        held_topology(world, draw + SAMPLE_SHIFT + number // len(epochs), epochs[place])
+        freeze_topology(world, draw + SAMPLE_SHIFT + number // len(epochs), epochs[place])
         for number in range(NUM_SAMPLED)
         for place in [number % len(epochs)]
     ]
@@ -111,12 +111,12 @@ def _listed_draws(world: SuiteWorld, draw: int) -> Listing:
     )
 
 
-def _listed_chain(world: SuiteWorld, draw: int) -> Listing:
+def _list_chain(world: SuiteWorld, draw: int) -> Listing:
     """Every joint state of the links, under each of `_LOADS` loads of other draws."""
     law, links = world.topology.dynamics, world.topology.links
     assert isinstance(law, MarkovModulated)
     every = list(product(law.states, repeat=len(links)))
-    samples = [held_topology(world, draw + SAMPLE_SHIFT + one, 0) for one in range(_LOADS)]
+    samples = [freeze_topology(world, draw + SAMPLE_SHIFT + one, 0) for one in range(_LOADS)]
     networks = [
         replace(
             samples[0],
@@ -138,7 +138,7 @@ def _listed_chain(world: SuiteWorld, draw: int) -> Listing:
         networks=networks,
         state=np.repeat(np.arange(len(every)), _LOADS),
         chance=np.repeat(joint, _LOADS, axis=1) / _LOADS,
-        states_of_epochs=_states_of(world, law, held_topologies(world, draw)),
+        states_of_epochs=_states_of(world, law, freeze_topologies(world, draw)),
     )
 
 

@@ -15,7 +15,7 @@ Rules = Sequence[Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Against:
+class RuleComparison:
     """One draw of a world: times of all methods over that of the clairvoyant, less 1.
 
     The clairvoyant and the rules choose among the same plans, those of the scheduler included; a
@@ -51,7 +51,7 @@ class Against:
     search_s: float
 
 
-def best_single(draws: Sequence[Against], rules: Rules) -> str:
+def best_single(draws: Sequence[RuleComparison], rules: Rules) -> str:
     """Name the rule of least mean excess, the same for all worlds; empty where there is no draw."""
     if not draws:
         return ""
@@ -61,7 +61,7 @@ def best_single(draws: Sequence[Against], rules: Rules) -> str:
     )
 
 
-def in_hindsight(draws: Sequence[Against], rules: Rules) -> dict[str, float]:
+def in_hindsight(draws: Sequence[RuleComparison], rules: Rules) -> dict[str, float]:
     """Least mean excess that one rule has over the draws of each world."""
     own: dict[str, list[Mapping[str, float]]] = {}
     for draw, one in zip(draws, rules, strict=True):
@@ -72,18 +72,20 @@ def in_hindsight(draws: Sequence[Against], rules: Rules) -> dict[str, float]:
     }
 
 
-def behind_hindsight(draws: Sequence[Against], rules: Rules) -> tuple[float, MeanInterval | None]:
+def behind_hindsight(
+    draws: Sequence[RuleComparison], rules: Rules
+) -> tuple[float, MeanInterval | None]:
     """Excess less that of the best rule of each world in hindsight, and its interval."""
     best = in_hindsight(draws, rules)
     return measured(world_means(draws, [one.own - best[one.world] for one in draws]))
 
 
-def less(draws: Sequence[Against], rules: Rules, name: str) -> list[float]:
+def less(draws: Sequence[RuleComparison], rules: Rules, name: str) -> list[float]:
     """Excess of each draw less that of a rule."""
     return [draw.own - one[name] for draw, one in zip(draws, rules, strict=True)]
 
 
-def world_means(draws: Sequence[Against], values: Sequence[float]) -> list[float]:
+def world_means(draws: Sequence[RuleComparison], values: Sequence[float]) -> list[float]:
     """Mean of values over the draws of each world."""
     grouped: dict[str, list[float]] = {}
     for one, value in zip(draws, values, strict=True):
@@ -91,7 +93,7 @@ def world_means(draws: Sequence[Against], values: Sequence[float]) -> list[float
     return [float(np.mean(each)) for each in grouped.values()]
 
 
-def without_foresight(name: str, draws: Sequence[Against]) -> list[str]:
+def without_foresight(name: str, draws: Sequence[RuleComparison]) -> list[str]:
     """Note on the best policy that cannot foresee, where the laws of a suite can be listed."""
     listed = [one for one in draws if not math.isnan(one.unforeseen)]
     lines = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from des.base.checks import require_one_of
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.command_line import PRINT_FLAGS, spelt
-from des.base.flags import parse_given, quickened
+from des.base.flags import parse_given, with_quick_sizes
 from des.base.lazy import lazy_imports
 from des.base.spelling import own_arguments
 from des.base.text_files import read_json, read_yaml
@@ -81,7 +81,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
         HiPpoConfig, arguments, prog=prog, description=__doc__ or "", epilog=_EPILOG
     )
     if config.quick:
-        config = quickened(config, given, QUICK_SIZES)
+        config = with_quick_sizes(config, given, QUICK_SIZES)
     return hi_ppo_run.train_on_world(config, given)
 
 

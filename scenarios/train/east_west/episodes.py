@@ -11,7 +11,7 @@ from threading import current_thread, main_thread
 import numpy as np
 import pandas as pd
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.run_epochs import CourseResult, run_course
 from agents.decision.situation import TIME_ONLY, Preference, Scheduler
 from agents.hi_ppo.controls import Control, control_scheduler
@@ -203,14 +203,14 @@ def _search_s(case: Case) -> float:
     """Mean wall time of a search, over the first epochs. [s]"""
     seconds = []
     for epoch in range(min(_NUM_TIMED, case.world.num_epochs)):
-        topology = held_topology(case.world, case.draw_seed, epoch)
+        topology = freeze_topology(case.world, case.draw_seed, epoch)
         begin_s = time.perf_counter()
         search(topology, case.world.workload, case.corrections)
         seconds.append(time.perf_counter() - begin_s)
     return float(np.mean(seconds))
 
 
-def judged_once(
+def judge_once(
     judge: Callable[[Case], Rows],
     contenders: Sequence[Contender],
     cases: Sequence[Case],

@@ -15,13 +15,13 @@ from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import SuiteWorld
 from scenarios.train.calibration_subject import first_factors, subject_of
-from scenarios.train.east_west.config import HiPpoConfig, recorded_settings
+from scenarios.train.east_west.config import HiPpoConfig, record_settings
 from scenarios.train.east_west.episodes import Case, episode_cases
 from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
 from scenarios.train.east_west.training import StagedTraining, train_stages
 from scenarios.train.east_west.weights import (
     first_policies,
-    judged_meanwhile,
+    judge_meanwhile,
     keep_best,
     new_policies,
 )
@@ -42,11 +42,11 @@ def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
     """
     with workplace(config.workers, config.ray) as at_work:
         return run_in_folder(
-            config, given, recorded_settings, lambda begun: partial(_prepared(begun), at_work)
+            config, given, record_settings, lambda begun: partial(_prepare(begun), at_work)
         )
 
 
-def _prepared(config: HiPpoConfig) -> Callable[[ParallelMap, RunFolder], bool]:
+def _prepare(config: HiPpoConfig) -> Callable[[ParallelMap, RunFolder], bool]:
     """Read and check all that the flags name, before anything is written."""
     worlds = named_worlds(config)
     own = worlds[OWN]
@@ -93,7 +93,7 @@ def _is_complete(
             at_work=at_work,
             console=console,
             meanwhile=lambda: (
-                judged_meanwhile(start, folder, validation(), at_work)
+                judge_meanwhile(start, folder, validation(), at_work)
                 if config.workers > 1 and config.ray is None
                 else nullcontext(lambda: None)
             ),

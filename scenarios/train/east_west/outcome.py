@@ -7,7 +7,7 @@ from functools import partial
 import pandas as pd
 from rich.console import Console
 
-from agents.answer.figures import duration
+from agents.answer.number_texts import duration
 from agents.answer.sections import Section, as_text
 from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import TIME_ONLY
@@ -36,7 +36,7 @@ from scenarios.study.targets.target_table import MeasuredTargets
 from scenarios.suites import SuiteWorld
 from scenarios.train.east_west.config import HiPpoConfig
 from scenarios.train.east_west.curves import stage_curves
-from scenarios.train.east_west.episodes import Case, Contender, judged_once, judged_rows
+from scenarios.train.east_west.episodes import Case, Contender, judge_once, judged_rows
 from scenarios.train.east_west.table import run_targets, table_sections, value_sections
 from scenarios.train.east_west.trained_plans import (
     PLAN_JSON,
@@ -46,7 +46,7 @@ from scenarios.train.east_west.trained_plans import (
     plan_sections,
     trained_plans,
 )
-from scenarios.train.east_west.weights import Kept
+from scenarios.train.east_west.weights import SelectedWeights
 from scenarios.train.east_west.worlds import CONGESTED, OWN
 from scenarios.train.east_west.worth import (
     CONTROL_ROWS,
@@ -68,7 +68,7 @@ class RunOutcome:
 
     config: HiPpoConfig
     cases: tuple[Case, ...]
-    kept: Kept
+    kept: SelectedWeights
     fidelity: tuple[str, ...]
     choice: OutputChoice = field(default_factory=OutputChoice)
 
@@ -98,7 +98,7 @@ def judge_and_report(
     """Judge all methods on the held-out episodes; print what was found, write the run's files."""
     with console.status(f"judging {len(outcome.cases)} held-out episodes"):
         judge = partial(judged_rows, outcome.contenders)
-        found = judged_once(judge, outcome.contenders, outcome.cases, folder, at_work)
+        found = judge_once(judge, outcome.contenders, outcome.cases, folder, at_work)
         rows = pd.concat(found, ignore_index=True)
     write_csv(folder.evaluation_csv, rows)
     plan = _plan(outcome)
@@ -109,7 +109,7 @@ def judge_and_report(
     sections = (
         _question(outcome),
         *plan_sections(_own_case(outcome), plan, bound),
-        *table_sections(rows, _described(outcome)),
+        *table_sections(rows, _describe(outcome)),
         *value_sections(rows, outcome.config.objective),
     )
     for line in ("", as_text(sections, console.width), "", *_notes(outcome)):
@@ -192,7 +192,7 @@ def _own_case(outcome: RunOutcome) -> Case:
     return next(case for case in outcome.cases if case.block == OWN)
 
 
-def _described(outcome: RunOutcome) -> dict[str, str]:
+def _describe(outcome: RunOutcome) -> dict[str, str]:
     load = outcome.worlds[CONGESTED].load
     return {
         OWN: _law_text(outcome.worlds[OWN].topology.dynamics),

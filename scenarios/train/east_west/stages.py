@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.decision.run_epochs import epoch_situation
 from agents.decision.situation import TIME_ONLY
 from agents.hi_ppo.coordinator import QUICK
@@ -124,7 +124,7 @@ class TrainingStage(Generic[TrainerT]):
         counts = Counter[Placement]()
         for index in range(_CHOICES):
             world = self.worlds[index % len(self.worlds)]
-            topology = held_topology(world, index, index % world.num_epochs)
+            topology = freeze_topology(world, index, index % world.num_epochs)
             situation = epoch_situation(world, topology, 0, None, corrections=self.corrections)
             counts[proposer.propose(situation, num_plans=1).plans[0].placement] += 1
         return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0].domain_of_layer)))

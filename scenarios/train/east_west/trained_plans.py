@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agents.answer.bound_page import where_section
-from agents.answer.figures import duration, figure
+from agents.answer.number_texts import duration, figure
 from agents.answer.sections import Section
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import write_document

@@ -21,7 +21,7 @@ from scenarios.frame.files import write_csv
 from scenarios.frame.run_folder import RunFolder
 from scenarios.frame.statistics import paired_difference
 from scenarios.train.east_west.config import HiPpoConfig
-from scenarios.train.east_west.episodes import Case, Contender, judged_once, total_rows
+from scenarios.train.east_west.episodes import Case, Contender, judge_once, total_rows
 from scenarios.train.east_west.training import CANDIDATES, snapshots
 from scenarios.train.east_west.worlds import WorldsAround
 from scenarios.train.east_west.worth import signed_percent
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 
-def chosen_weights(times_s: np.ndarray, *, keeps_first: bool) -> int:
+def choose_weights(times_s: np.ndarray, *, keeps_first: bool) -> int:
     """Return the row of the weights to keep.
 
     Parameters
@@ -50,7 +50,7 @@ def chosen_weights(times_s: np.ndarray, *, keeps_first: bool) -> int:
     Examples
     --------
     >>> times_s = np.array([[10.0, 20.0, 30.0], [9.0, 18.0, 27.0], [7.0, 26.0, 18.0]])
-    >>> chosen_weights(times_s, keeps_first=True), chosen_weights(times_s, keeps_first=False)
+    >>> choose_weights(times_s, keeps_first=True), choose_weights(times_s, keeps_first=False)
     (1, 2)
     """
     if times_s.ndim != 2 or not times_s.size or not (times_s > 0).all():
@@ -69,7 +69,7 @@ _NUM_RANGED = 64  # worlds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class SelectedWeights:
     """The weights that a run keeps, and sentences on how they were chosen."""
 
     file: Path
@@ -107,7 +107,7 @@ def keep_best(
     at_work: ParallelMap,
     *,
     is_trained: bool,
-) -> Kept:
+) -> SelectedWeights:
     """Choose by validation episodes, first the placement policy, then the move policy.
 
     Parameters
@@ -130,11 +130,11 @@ def keep_best(
     write_csv(folder.path / "validation.csv", pd.DataFrame([*rows, *more_rows]))
     file = folder.path / POLICIES_PT
     kept.policies.save(file)
-    return Kept(file=file, told=(told, more_told))
+    return SelectedWeights(file=file, told=(told, more_told))
 
 
 @contextmanager
-def judged_meanwhile(
+def judge_meanwhile(
     start: Policies, folder: RunFolder, cases: Sequence[Case], at_work: ParallelMap
 ) -> Iterator[Callable[[], object]]:
     """Judge the placement policies for `keep_best` in another thread, which waits for processes.
@@ -192,7 +192,7 @@ class _Choice:
         policies.save(file)
         contenders = (Contender(name=name, file=file),)
         judge = partial(total_rows, contenders)
-        found = judged_once(judge, contenders, self.cases, self.folder, self.at_work)
+        found = judge_once(judge, contenders, self.cases, self.folder, self.at_work)
         return tuple(float(rows["cost"].iloc[0]) for rows in found)
 
     def placement(self, start: Policies) -> tuple[_Judged, list[dict[str, object]], str]:
@@ -227,7 +227,7 @@ class _Choice:
             for name, one in judged.items()
             for case, time_s in zip(self.cases, one.times_s, strict=True)
         ]
-        best = list(judged)[chosen_weights(times_s, keeps_first=self.keeps_first)]
+        best = list(judged)[choose_weights(times_s, keeps_first=self.keeps_first)]
         changes = ", ".join(
             f"{name} {signed_percent(paired_difference(one.times_s, present.times_s))}"
             for name, one in judged.items()

@@ -7,11 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from agents.decision.held import held_topology
+from agents.decision.frozen_network import freeze_topology
 from agents.hi_ppo.placement.features import MOST_DOMAINS
 from des import Law, Topology, UniformLaw, Workload, check_job_fits, read_topology
 from des.base.command import UsageError
-from des.base.random_numbers import derived_seed
+from des.base.random_numbers import derive_seed
 from des.compiled.eligibility import has_plain_transport
 from des.dynamics import DYNAMICS
 from des.plan.replacement import Replacement
@@ -37,7 +37,7 @@ _COMMON, _EACH, _PRICE = math.log(1.5), math.log(1.15), math.log(2.0)
 
 def draw_seeds(use: Use, seed: int, num: int) -> list[int]:
     """Return the seeds of the draws for a use; no use shares its stream with another one."""
-    return [int(derived_seed(seed, index, _STREAMS[use])) >> 2 for index in range(num)]
+    return [int(derive_seed(seed, index, _STREAMS[use])) >> 2 for index in range(num)]
 
 
 def named_worlds(config: HiPpoConfig) -> dict[str, SuiteWorld]:
@@ -66,7 +66,7 @@ def named_worlds(config: HiPpoConfig) -> dict[str, SuiteWorld]:
         CONGESTED: _moving(world, LAWS["markov_fast"](world.epoch_s), "markov_fast", world.load),
     }
     for one in found.values():
-        held_topology(one, 0, one.num_epochs - 1)
+        freeze_topology(one, 0, one.num_epochs - 1)
     return found
 
 

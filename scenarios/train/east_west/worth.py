@@ -96,16 +96,16 @@ rule B (+0.10 ± 1.00 %).'
     gains = [one for one in differences if one.is_gain]
     losses = [one for one in differences if one.is_loss]
     others = [one for one in differences if not one.is_gain and not one.is_loss]
-    parts = [f"Learning was worth {_listed(gains, 'of the time') or 'nothing here'}"]
+    parts = [f"Learning was worth {_list(gains, 'of the time') or 'nothing here'}"]
     if losses:
-        parts.append(f"it took {_listed(losses, 'more time')}")
+        parts.append(f"it took {_list(losses, 'more time')}")
     if others:
         shown = ", ".join(f"{one.other} ({signed_percent(one.interval)})" for one in others)
         parts.append(f"no difference is shown against {shown}")
     return "; ".join(parts) + "."
 
 
-def _listed(differences: Sequence[WorthAgainst], what: str) -> str:
+def _list(differences: Sequence[WorthAgainst], what: str) -> str:
     return ", ".join(
         f"{100 * abs(one.interval.mean):.2f} ± {100 * one.interval.half_width:.2f} % {what} "
         f"against {one.other}"

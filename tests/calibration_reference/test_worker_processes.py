@@ -10,7 +10,7 @@ from pool_tasks import do_as_told, note_and_do, note_and_do_with_another
 from processes import FAILSAFE_S
 
 from calibration.reference import pool
-from calibration.reference.pool import crew
+from calibration.reference.pool import worker_processes
 from des.base.parallel_map import ParallelMap
 
 SEMAPHORES = Path("/dev/shm")
@@ -19,7 +19,7 @@ SEMAPHORES = Path("/dev/shm")
 @pytest.fixture(scope="module")
 def two() -> Iterator[ParallelMap]:
     """Two processes for all tests."""
-    with crew(2) as at_work:
+    with worker_processes(2) as at_work:
         yield at_work
 
 
@@ -50,7 +50,7 @@ def test_a_process_that_dies_is_an_error_and_another_takes_its_place(two):
 
 def test_work_that_is_given_up_ends_with_its_processes():
     before = set(active_children())
-    with crew(2) as at_work:
+    with worker_processes(2) as at_work:
         results = at_work(do_as_told, ["a", "hang"])
         assert next(results) == "A"
         results.close()
@@ -61,7 +61,7 @@ def test_work_that_is_given_up_ends_with_its_processes():
 
 def test_work_in_a_long_compiled_call_is_given_up_without_waiting(monkeypatch, tmp_path):
     monkeypatch.setattr(pool, "GRACE_S", FAILSAFE_S)
-    with crew(2) as at_work:
+    with worker_processes(2) as at_work:
         results = at_work(note_and_do_with_another, [(tmp_path, "a"), (tmp_path, "hang deaf")])
         assert next(results) == "A"  # which waits for the other process
         assert len(list(tmp_path.iterdir())) == 2
@@ -70,7 +70,7 @@ def test_work_in_a_long_compiled_call_is_given_up_without_waiting(monkeypatch, t
 
 
 def test_one_worker_is_this_process(tmp_path):
-    with crew(1) as at_work:
+    with worker_processes(1) as at_work:
         assert list(at_work(note_and_do, [(tmp_path, "a")])) == ["A"]
 
     assert [path.name for path in tmp_path.iterdir()] == [str(os.getpid())]
@@ -78,7 +78,7 @@ def test_one_worker_is_this_process(tmp_path):
 
 def test_no_work_is_no_process():
     before = active_children()
-    with crew(4) as at_work:
+    with worker_processes(4) as at_work:
         assert list(at_work(do_as_told, [])) == []
         assert len(active_children()) == len(before)
 

@@ -8,7 +8,7 @@ from des.base.jit import inlined, lean_kernel
 from des.compiled.kernels.intrinsics import LANES, Rows, vector_rows, views_of
 from des.compiled.lanes import aligned_zeros
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.paced import WHOLE, Paces, num_behind, num_warm_up
+from des.compiled.many.paced import WHOLE, ScheduleParams, num_behind, num_warm_up
 from des.compiled.many.steady import Job, Plans
 
 FREE, START, STAGE_ROWS = 4, 5, 6
@@ -24,7 +24,7 @@ MAKESPAN, LIMIT, NOTHING, OWN_ROWS = range(4)
 use; 0. [s]"""
 
 
-class Desk(NamedTuple):
+class PipelineScratch(NamedTuple):
     """Arrays for plans of at most S stages, whose last axis are lanes; of one plan it is missing.
 
     ``stages`` (S STAGE_ROWS,), ``ways`` (2 S WAY_ROWS,) and ``own`` (OWN_ROWS,) have rows as above,
@@ -42,8 +42,8 @@ class Desk(NamedTuple):
     num_slots: int
 
 
-class DeskRows(NamedTuple):
-    """Rows of a desk, for kernels that run one lane or all."""
+class ScratchRows(NamedTuple):
+    """Rows of scratch arrays, for kernels that run one lane or all."""
 
     stages: Rows
     ways: Rows
@@ -53,10 +53,10 @@ class DeskRows(NamedTuple):
     num_slots: int
 
 
-def new_desk(most_stages: int, most_microbatches: int, *lanes: int) -> Desk:
+def new_scratch(most_stages: int, most_microbatches: int, *lanes: int) -> PipelineScratch:
     """Make room for one plan, or for `LANES` of them if that is given."""
     num_slots = most_microbatches + 1
-    return Desk(
+    return PipelineScratch(
         stages=aligned_zeros(most_stages * STAGE_ROWS, *lanes),
         ways=aligned_zeros(2 * most_stages * WAY_ROWS, *lanes),
         arrivals=aligned_zeros(most_stages * num_slots, *lanes),
@@ -67,26 +67,26 @@ def new_desk(most_stages: int, most_microbatches: int, *lanes: int) -> Desk:
     )
 
 
-def new_lane_desk(most_stages: int, most_microbatches: int) -> Desk:
+def new_lane_scratch(most_stages: int, most_microbatches: int) -> PipelineScratch:
     """Make room for a plan in each lane."""
-    return new_desk(most_stages, most_microbatches, LANES)
+    return new_scratch(most_stages, most_microbatches, LANES)
 
 
 @inlined
-def desk_rows(desk: Desk) -> DeskRows:
-    """Rows of a desk."""
-    return DeskRows(
-        vector_rows(desk.stages),
-        vector_rows(desk.ways),
-        vector_rows(desk.arrivals),
-        vector_rows(desk.own),
-        views_of(desk.pace),
-        desk.num_slots,
+def scratch_rows(scratch: PipelineScratch) -> ScratchRows:
+    """Rows of scratch arrays."""
+    return ScratchRows(
+        vector_rows(scratch.stages),
+        vector_rows(scratch.ways),
+        vector_rows(scratch.arrivals),
+        vector_rows(scratch.own),
+        views_of(scratch.pace),
+        scratch.num_slots,
     )
 
 
 @lean_kernel
-def write_plan(rows: DeskRows, lane: int, job: Job, plans: Plans, plan: int) -> None:
+def write_plan(rows: ScratchRows, lane: int, job: Job, plans: Plans, plan: int) -> None:
     """Write the times of the passes and messages of a plan into a lane."""
     stages, ways, work = rows.stages, rows.ways, job.work_before
     begin, before = 0, -1
@@ -106,7 +106,9 @@ def write_plan(rows: DeskRows, lane: int, job: Job, plans: Plans, plan: int) -> 
 
 
 @lean_kernel
-def write_pace(rows: DeskRows, paces: Paces, schedule: int, num_stages: int, count: int) -> None:
+def write_pace(
+    rows: ScratchRows, paces: ScheduleParams, schedule: int, num_stages: int, count: int
+) -> None:
     """Write the pace of the stages of a pipeline."""
     for stage in range(num_stages):
         rows.pace[stage, 0] = num_warm_up(paces, schedule, num_stages - 1 - stage, count)

@@ -34,7 +34,7 @@ class _Member:
     known_jobs: set[int] = field(default_factory=set)
 
 
-class Crew:
+class ActorPool:
     """Actors that do jobs; whichever is lost is replaced, and its job is done again.
 
     Jobs are numbered, and a free actor prefers those that it has done before.
@@ -97,7 +97,7 @@ class Crew:
         try:
             while len(results) < num_jobs:
                 self._assign(waiting, ask)
-                for reference in self._answered():
+                for reference in self._answer():
                     num_before = len(results)
                     self._receive(reference, waiting, results)
                     if on_done is not None and len(results) > num_before:
@@ -127,7 +127,7 @@ class Crew:
             waiting.remove(job)
             self._busy[ask(member.actor, job)] = (member, job)
 
-    def _answered(self) -> "list[ray.ObjectRef[Any]]":
+    def _answer(self) -> "list[ray.ObjectRef[Any]]":
         """Wait for at least one answer, or give up those who should have answered."""
         at_work = self.at_work()
         timeout_s = self._timeout_s if at_work else self._start_timeout_s

@@ -11,15 +11,15 @@ from des.compiled.many.layout import Whole
 from des.dynamics.link_course import Weather
 
 
-def held_topology(world: DecisionWorld, draw_seed: int, epoch: int) -> Topology:
+def freeze_topology(world: DecisionWorld, draw_seed: int, epoch: int) -> Topology:
     """Return the network at the start of an epoch of a draw, as it is held through the epoch."""
     return world.epoch_topology(draw_seed, epoch).at_start()
 
 
-def held_topologies(
+def freeze_topologies(
     world: DecisionWorld, draw_seed: int, num_epochs: int | None = None
 ) -> tuple[Topology, ...]:
-    """Return `held_topology` of a draw's first epochs (None: all), its course drawn once."""
+    """Return `freeze_topology` of a draw's first epochs (None: all), its course drawn once."""
     courses: dict[Hashable, Weather] = {}
     count = world.num_epochs if num_epochs is None else num_epochs
     epochs = (world.epoch_topology(draw_seed, epoch) for epoch in range(count))

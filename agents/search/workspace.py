@@ -1,4 +1,4 @@
-"""Desk of a search: figures of each setting once, room to work in, and times of candidates."""
+"""Workspace of a search: figures of each setting once, scratch arrays, times of candidates."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ _Tools = tuple[SiteFigures, TimingRules, Room]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchDesk:
+class Workspace:
     """Room and figures by which times of candidates are worked out.
 
     Attributes
@@ -165,14 +165,14 @@ class SearchDesk:
         ways_s = tables.ways_s(candidate.setting.workload(self.job).message_bytes)
         between = ways_s[np.ix_(chains[0], chains[0])].tobytes()
         key = "settled", inside, between, is_whole, replace(candidate, chains=())
-        *both, count = self.shared.part(key, lambda: self._settled(candidate, is_whole=is_whole))
+        *both, count = self.shared.part(key, lambda: self._settle(candidate, is_whole=is_whole))
         self.num_judged[0] += count
         better, found = (replace(one, chains=chains) for one in both)
         if found.counts and not (candidate.setting.is_even or candidate.counts):
             self._before[found] = better
         return found
 
-    def _settled(self, candidate: Candidate, *, is_whole: bool) -> tuple[Candidate, Candidate, int]:
+    def _settle(self, candidate: Candidate, *, is_whole: bool) -> tuple[Candidate, Candidate, int]:
         """The candidate improved, that levelled where it may be, and how many were simulated."""
         before = self.num_judged[0]
         better = found = self.improved(candidate, is_whole=is_whole)

@@ -10,7 +10,7 @@ from des import Corrections, Parallelism, Topology, UnreachableError, Workload
 from des.costs.copy_waits import copy_waits_s
 from des.costs.local_borders import local_message_s
 from des.costs.memory import bytes_per_parameter
-from des.costs.message_times import corrected_inside, direct_links
+from des.costs.message_times import correct_inside, direct_links
 from des.costs.node_collectives import group_ring_all_reduce_s, group_tree_all_reduce_s
 from des.costs.node_groups import data_group, expert_data_group
 from des.costs.outer_state import OUTER_STATE_BYTES
@@ -134,7 +134,7 @@ def _sums_and_update_s(
     *,
     device: int,
 ) -> np.ndarray:
-    inside, parallelism = corrected_inside(domain, corrections), division or UNSHARED
+    inside, parallelism = correct_inside(domain, corrections), division or UNSHARED
     sums_s = np.zeros((2, 2, 2))
     sums_s[:, 1, 0] = np.inf
     groups = [(data_group(inside, parallelism, device), parallelism.tensor)]
