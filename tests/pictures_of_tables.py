@@ -202,7 +202,7 @@ def stages():
 
 def sets_of_constants():
     """Number of fitted constants of every set of rows."""
-    return [constants.draw(tuple(constants.fit_constants()))]
+    return [constants.draw(tuple(constants.list_fitted_constants()))]
 
 
 def courses():

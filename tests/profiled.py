@@ -8,7 +8,7 @@ from pathlib import Path
 
 from des import Domain, build_workload
 from des.costs.layer_times import head_seconds, layer_seconds, speed_of
-from des.costs.profiled_times import measure_layer, measured_end
+from des.costs.profiled_times import measured_end, name_layer
 from des.job.workload import ModelShape
 from des.world.files.profile_files import NEEDED_COLUMNS
 from des.world.layer_profiles import LayerProfile, ProfiledLayer, ProfilePoint
@@ -66,7 +66,7 @@ def profile_of_shapes(
                     times_s = layer_seconds(
                         there, gpu, tensor=tensor, data=1, exchange_s=0.0, layer=layer
                     )
-                    kind = measure_layer(shape.architecture, layer)
+                    kind = name_layer(shape.architecture, layer)
                     points[kind, place] = point(kind, place, times_s[:3])
                 head_s = head_seconds(there, gpu, tensor=tensor, data=1)
                 head = measured_end(shape.architecture, "head")

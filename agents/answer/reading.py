@@ -162,11 +162,11 @@ def loads_of(config: Config, topology: Topology) -> tuple[DomainLoad, ...]:
 
 def job_of(config: Config) -> tuple[TrainingJob, int, str]:
     """The job, the sequences of a microbatch that it names, and what was rounded."""
-    job, size, note = _say_job(config)
+    job, size, note = _read_job(config)
     return replace(job, attention=config.attention), size, note
 
 
-def _say_job(config: Config) -> tuple[TrainingJob, int, str]:
+def _read_job(config: Config) -> tuple[TrainingJob, int, str]:
     """`job_of` with attention by default."""
     if config.job is not None:
         job, size = read_job(EXAMPLE_JOBS.get(config.job, Path(config.job)))

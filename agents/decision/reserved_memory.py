@@ -6,7 +6,7 @@ from agents.decision.situation import Situation
 from des import Topology
 
 
-def occupied(situation: Situation) -> Topology:
+def leave_reserved_memory(situation: Situation) -> Topology:
     """Return the network with the memory that other jobs leave."""
     if not situation.loads:
         return situation.topology

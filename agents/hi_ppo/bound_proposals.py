@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.problem import PlanningProblem
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Preference, Situation
 from agents.hi_ppo.plan_source import ProposesPlans
 from agents.hi_ppo.proposing import SWEEP, first_situation
@@ -154,7 +154,7 @@ def plan_bound(trainer: Trainer, situation: Situation, seed: int) -> Plan:
     InfeasiblePlacementError
         If no plan fits.
     """
-    topology, workload = occupied(situation), situation.workload
+    topology, workload = leave_reserved_memory(situation), situation.workload
     return quickest_bound(topology, workload, trainer, situation.corrections).plan
 
 
@@ -210,7 +210,7 @@ class ScheduledProposer(_PassesOn):
             situation, look_ahead=look_ahead, num_plans=num_plans, seed=seed
         ).plans[:num_plans]
         problem = PlanningProblem(
-            topology=occupied(situation),
+            topology=leave_reserved_memory(situation),
             workload=situation.workload,
             corrections=situation.corrections,
             simulator=simulate_compiled,
@@ -245,7 +245,7 @@ class BoundProposer(_PassesOn):
         seen = replace(situation, last_plan=None if last is None else sketch_of(last))
         found = self.inner.propose(seen, look_ahead=look_ahead, num_plans=num_plans, seed=seed)
         binder = PlanBinder(
-            topology=occupied(situation),
+            topology=leave_reserved_memory(situation),
             workload=situation.workload,
             trainer=self.trainer,
             corrections=situation.corrections,

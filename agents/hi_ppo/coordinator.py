@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from agents.decision.levels import level_of
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import TIME_ONLY, Decision, Situation
 from agents.decision.threshold import ReplanThreshold
 from agents.hi_ppo.bound_proposals import BoundProposer, plan_bound
@@ -155,7 +155,7 @@ class Coordinator:
         last = situation.last_plan
         if last is not None and self._is_calm(situation, last):
             return self._unasked(last, began_s)
-        self._asked = occupied(situation)
+        self._asked = leave_reserved_memory(situation)
         known = self._remembered(situation)
         proposed_s = time.perf_counter()
         plan, self._known = self._chooser.choose(situation, known)
@@ -183,7 +183,7 @@ class Coordinator:
         """Whether the last plan can be used and little has changed since the last question."""
         if self.replan_threshold is None or self._asked is None:
             return False
-        if self.replan_threshold.is_exceeded(last, self._asked, occupied(situation)):
+        if self.replan_threshold.is_exceeded(last, self._asked, leave_reserved_memory(situation)):
             return False
         try:
             self.validate(situation, last)

@@ -2,7 +2,7 @@
 
 from agents.decision.depths import DEPTHS
 from agents.decision.plan_space import PlanSpace
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Situation
 from agents.judge.steady_judge import has_steady_plans
 from agents.planners.search.search import search
@@ -33,7 +33,7 @@ def planned(situation: Situation, seed: int) -> Plan:
     InfeasiblePlacementError
         If no plan fits, naming what the one lacks that lacks least: domain, needs and has.
     """
-    topology, workload = occupied(situation), situation.workload
+    topology, workload = leave_reserved_memory(situation), situation.workload
     if topology.num_domains > MOST_SEARCHED:
         return ideal_plans(topology, workload, _PIPELINES, situation.corrections)[0].plan
     num_pairs = topology.num_domains * (topology.num_domains - 1)

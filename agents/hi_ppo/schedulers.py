@@ -39,7 +39,7 @@ def policy_scheduler(
     return partial(coordinator_of, policies, most_slowdown, proposer), proposing(proposer)
 
 
-def share_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
+def make_shared_scheduler(checkpoint: Path | None = None) -> MakeScheduler | None:
     """Return what hands out the scheduler of a checkpoint, or of the first one that is shipped.
 
     None where no checkpoint is given and none is shipped. One scheduler serves all draws, each of

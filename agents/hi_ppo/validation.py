@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from agents.decision.other_domains import plan_on_domains
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Situation
 from agents.hi_ppo.local.case import DomainCase
 from agents.hi_ppo.local.decide import LocalDecision
@@ -22,7 +22,7 @@ def require_valid(situation: Situation, plan: Plan) -> None:
     UnreachableError
         Naming the two domains.
     """
-    check_memory(occupied(situation), situation.workload, plan)
+    check_memory(leave_reserved_memory(situation), situation.workload, plan)
     for placement in plan.placements:
         for upper, lower in pairwise(placement.stages):
             situation.topology.route(upper.domain, lower.domain)

@@ -8,7 +8,7 @@ import numpy as np
 from agents.decision.families import SYNCHRONOUS, Family
 from agents.decision.plan_space import PlanSpace
 from agents.decision.problem import MOST_PLANNED_DOMAINS
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Situation
 from agents.hi_ppo.coordinator import Coordinator
 from agents.hi_ppo.moves.move_policy import MovePolicy
@@ -81,7 +81,7 @@ class WholeProposer:
         InfeasiblePlacementError
             If no plan fits.
         """
-        topology, workload = occupied(situation), situation.workload
+        topology, workload = leave_reserved_memory(situation), situation.workload
         found = ideal_plans(topology, workload, self._space, situation.corrections)
         searched = [one.plan for one in found]
         near = self._best_near(situation, topology)[:num_plans]

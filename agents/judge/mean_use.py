@@ -14,7 +14,7 @@ from des.plan.buckets import buckets_behind
 from des.plan.exchange_steps import exchange_steps, num_parts
 from des.plan.learners import has_own_clocks, learners_of
 from des.plan.synchronisation import fragments_due
-from des.views.prices import BYTES_PER_GB, SECONDS_PER_HOUR, count_prices, require_price
+from des.views.prices import BYTES_PER_GB, SECONDS_PER_HOUR, keep_counted_prices, require_price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +102,12 @@ def _use_of_learners(topology: Topology, judged: JudgedPlan, corrections: Correc
 
 
 def step_usd(topology: Topology, judged: JudgedPlan, use: MeanUse) -> float | None:
-    """Cost of a mean step at the prices of the world, see `count_prices`. [USD]
+    """Cost of a mean step at the prices of the world, see `keep_counted_prices`. [USD]
 
     As in `des.views.prices`: all GPUs of domains in use are paid for, busy or idle. None where the
     world does not price all its GPUs.
     """
-    priced = count_prices(topology)
+    priced = keep_counted_prices(topology)
     if priced is None:
         return None
     of_links = [

@@ -168,7 +168,7 @@ class PPOTrainer:
             update_index=self.update_count - 1,
             mean_reward=sum(float(part.rewards.sum()) for part in rollouts) / len(experience),
             metrics=_joint_metrics(rollouts),
-            explained_variance=_explain_variance(experience),
+            explained_variance=_explained_variance(experience),
             learning_rate=outcome.learning_rate,
             **outcome.figures,
         )
@@ -272,7 +272,7 @@ def _with_normalised_advantages(experience: Experience) -> Experience:
     return replace(experience, advantages=normalised)
 
 
-def _explain_variance(experience: Experience) -> float:
+def _explained_variance(experience: Experience) -> float:
     """Share of the variance of the returns that the values explain; NaN if there is none."""
     variance = float(experience.returns.var(correction=0))
     residual = float(experience.advantages.var(correction=0))  # returns - values

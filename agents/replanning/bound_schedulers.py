@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.decision.levels import level_of
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Decision, Scheduler, Situation
 from agents.decision.world import DecisionWorld
 from agents.replanning.pool import Pool
@@ -130,7 +130,7 @@ class BoundScheduler:
 
     def _bound(self, situation: Situation, decision: Decision) -> tuple[Plan, bool]:
         """The decided plan as the trainer runs it, or a fallback and that it is one."""
-        topology, workload = occupied(situation), situation.workload
+        topology, workload = leave_reserved_memory(situation), situation.workload
         trainer, corrections = self._trainer, situation.corrections
         problem = PlanningProblem(topology=topology, workload=workload, corrections=corrections)
         try:

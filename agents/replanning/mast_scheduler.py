@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from agents.decision.levels import level_of
 from agents.decision.problem import PlanningProblem
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Decision, Situation
 from agents.planners.rules.mast import placed
 from des import InfeasiblePlacementError, Plan, check_memory
@@ -90,7 +90,7 @@ class MastScheduler:
     def _problem(self, situation: Situation) -> PlanningProblem:
         """Return the decision to be made, with the memory that other jobs leave."""
         return PlanningProblem(
-            topology=occupied(situation),
+            topology=leave_reserved_memory(situation),
             workload=situation.workload,
             schedules=self._schedules,
             simulator=simulate_compiled,

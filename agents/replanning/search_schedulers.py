@@ -9,7 +9,7 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.levels import level_of
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Decision, Situation
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
@@ -184,7 +184,7 @@ class PlanEveryEpoch:
         """Return the plan for the epoch."""
         if not self._known:
             self._known[self._find_plan(situation.base, situation.workload)] = None
-        self._known[self._find_plan(occupied(situation), situation.workload)] = None
+        self._known[self._find_plan(leave_reserved_memory(situation), situation.workload)] = None
         plan = min(self._known, key=lambda each: self._score(situation, each))
         return Decision(plan=plan, level=level_of(situation.last_plan, plan))
 

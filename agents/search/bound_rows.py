@@ -25,7 +25,7 @@ from des import DecoupledDiLoCo, Plan, Workload, check_memory
 from des.compiled.simulate import simulate_compiled
 from des.costs.memory import DomainMemory
 from des.plan.synchronisation import Synchronisation, agree_every_step
-from des.views.prices import cost_of, count_prices
+from des.views.prices import cost_of, keep_counted_prices
 
 KIND_TITLES: dict[Family, str] = {
     "single": "single domain",
@@ -135,7 +135,7 @@ def _row_of_a_step(
     """Row of a plan all steps of which are alike."""
     topology = request.topology
     result = simulate_compiled(topology, workload, plan, request.corrections, is_recorded=False)
-    priced = count_prices(topology)
+    priced = keep_counted_prices(topology)
     busy_s: dict[str, float] = {}
     devices: dict[tuple[str, int], float] = {}
     for stage in result.stages:

@@ -60,7 +60,7 @@ def survey_families(
     """
     families, rows = times.schedules.families, _rows_of(workspace, times, own_sequences)
     place = _place_of(times, chains, best_s, is_known=is_known)
-    found = _find_of(chains, workspace.job.layer_count)
+    found = _make_room(chains, workspace.job.layer_count)
     room, parts = _room_of(workspace, times), list[FoundSplits]()
     while (at := int(place.next[0])) < len(ranked[0]):
         stacked = times.schedules.figures_at[ranked[0][at]]
@@ -137,7 +137,7 @@ def _place_of(
     )
 
 
-def _find_of(chains: SiteChains, num_layers: int) -> FoundSplits:
+def _make_room(chains: SiteChains, num_layers: int) -> FoundSplits:
     """Room for what a survey finds."""
     num_chains, size = chains.rows.shape
     most = num_chains + _MOST_FOUND

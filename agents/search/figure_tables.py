@@ -208,7 +208,7 @@ class FigureTables:
 
     def _inner(self, setting: BoundSetting) -> SiteFigures:
         key = "fixed", self.bare_number, self._untimed, *differences(setting)
-        fixed = self.shared.part(key, lambda: self._fix(setting))
+        fixed = self.shared.part(key, lambda: self._work_out_fixed(setting))
         ends_s = self._by_site(self._ends_s, setting)
         return fixed._replace(
             passes_s=self.passes_s(setting),
@@ -217,7 +217,7 @@ class FigureTables:
             layer_s=self.levels(setting)[0].layer_s,
         )
 
-    def _fix(self, setting: BoundSetting) -> SiteFigures:
+    def _work_out_fixed(self, setting: BoundSetting) -> SiteFigures:
         """Figures that have nothing to do with times of layers."""
         (levels, memory), none = self.levels(setting), np.zeros(0)
         state_bytes = self._of_job.layer_bytes(setting)[0]

@@ -89,7 +89,7 @@ def run(config: Config) -> None:
     if logs:
         solved.append(solved_layers.solve_table(logged_runs.logged_table(logs, _domain(config))))
     points = [one.timed for table in solved for one in table.points]
-    points += [_trace(path, config) for path in traces]
+    points += [_read_traced_point(path, config) for path in traces]
     if tables:
         points += layer_tables.medians([row for path in tables for row in _rows(path, config)])
     if config.gpu:
@@ -114,7 +114,7 @@ def _names(config: Config) -> str:
     return ", ".join(path.name for path in config.runs)
 
 
-def _trace(path: Path, config: Config) -> layer_tables.TimedPoint:
+def _read_traced_point(path: Path, config: Config) -> layer_tables.TimedPoint:
     """Point of a layer in a trace; the halves of its pass backward are as their FLOPs."""
     if config.model is None or config.sequence is None:
         raise UsageError(f"--model and --sequence must be given for {path}, a trace")
@@ -132,7 +132,7 @@ def _trace(path: Path, config: Config) -> layer_tables.TimedPoint:
         gpu=device_names.kind_of_device(str(path), times.device),
         exchanges="excluded",
         point=layer_profiles.ProfilePoint(
-            layer=profiled_times.measure_layer(architecture, 0),
+            layer=profiled_times.name_layer(architecture, 0),
             tensor=config.tensor,
             microbatch_size=config.microbatch_size,
             sequence=config.sequence,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from calibration.measured.layer_tables import TimedRow
 from des.base.strict_forms import first_error
 from des.base.text_files import read_text
-from des.costs.profiled_times import measure_layer, measured_end
+from des.costs.profiled_times import measured_end, name_layer
 from des.job.architecture import Architecture
 from des.job.transformer import layer_flops
 from des.world.layer_profiles import ProfiledLayer, ProfilePoint
@@ -123,4 +123,4 @@ def _kind_of(index: int, layers: IndexedLayers) -> tuple[ProfiledLayer, float]:
         return measured_end(architecture, "head"), 0.5
     flops = layer_flops(architecture, batch_size=1, sequence=layers.sequence, layer=index - 1)
     share = flops.weight_gradient / (flops.weight_gradient + flops.input_gradient)
-    return measure_layer(architecture, index - 1), share
+    return name_layer(architecture, index - 1), share

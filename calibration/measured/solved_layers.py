@@ -11,7 +11,7 @@ from calibration.measured.run_sizes import MeasuredRun
 from calibration.measured.runs import FITTED_FIGURES, PredictedRun, RunTable, Setup
 from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, speed_of
-from des.costs.profiled_times import measure_layer
+from des.costs.profiled_times import name_layer
 from des.world.layer_profiles import LayerProfile, ProfilePoint
 
 LEAST_RUNS = 2
@@ -174,7 +174,7 @@ class _Line(NamedTuple):
 
 def _line_at(scale: float, runs: Sequence[MeasuredRun], setup: Setup) -> _Line:
     measured_s = np.array([run.measured_iteration_s for run in runs])
-    shaped = _shape_point(runs[0], setup)
+    shaped = _make_shape_point(runs[0], setup)
     here = _predicted_s(runs, setup, shaped, scale) / measured_s
     there = _predicted_s(runs, setup, shaped, scale * (1.0 + _STEP)) / measured_s
     slope = (there - here) / (scale * _STEP)
@@ -200,7 +200,7 @@ def _solve(runs: Sequence[MeasuredRun], setup: Setup) -> SolvedPoint | str:
             f"layers must take at least {_LEAST_SHARE:g} of every iteration to be determined, "
             f"got {line.least_share:.2g}"
         )
-    shaped = _shape_point(runs[0], setup)
+    shaped = _make_shape_point(runs[0], setup)
     found_s = _predicted_s(runs, setup, shaped, line.scale)
     without = [
         _fit(np.delete(line.slope, index), np.delete(line.rest, index))
@@ -226,7 +226,7 @@ def _fit(slope: np.ndarray, rest: np.ndarray) -> float:
     return float(slope @ (1.0 - rest) / (slope @ slope))
 
 
-def _shape_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
+def _make_shape_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
     """Point with the times that shapes give to a layer of a run."""
     found = PredictedRun(run=run, setup=setup, figures=FITTED_FIGURES)
     shape, gpu = found.workload.shape, speed_of(found.topology.domains[0])
@@ -241,7 +241,7 @@ def _shape_point(run: MeasuredRun, setup: Setup) -> ProfilePoint:
         spread=Spread(sequence_parallel=setup.sequence_parallel),
     )
     return ProfilePoint(
-        layer=measure_layer(shape.architecture, 0),
+        layer=name_layer(shape.architecture, 0),
         tensor=run.tensor,
         microbatch_size=run.microbatch_size,
         sequence=run.sequence_length,

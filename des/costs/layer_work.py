@@ -15,7 +15,7 @@ from des.costs.layer_times import (
     low_precision_of,
     speed_of,
 )
-from des.costs.profiled_times import measure_layer, measure_passes, measured_end
+from des.costs.profiled_times import interpolate_passes, measured_end, name_layer
 from des.job.transformer import linear_flops_per_token
 from des.job.workload import ModelShape, Workload
 from des.plan.parallelism import UNSHARED, Parallelism
@@ -90,8 +90,8 @@ def own_layer_seconds(
         return MeasuredPasses(*found[:3])
 
     place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
-    kind = measure_layer(shape.architecture, layer)
-    found = measure_passes(gpu.profile, kind, place, by_shapes)
+    kind = name_layer(shape.architecture, layer)
+    found = interpolate_passes(gpu.profile, kind, place, by_shapes)
     if spread.context > 1 or (spread.expert > 1 and kind.kind == "moe"):
         alone = by_shapes(place)
         parts = layer_seconds(shape, gpu, exchange_s=0.0, spread=spread, **sizes)
@@ -145,7 +145,7 @@ def end_seconds(
 
     place = PointPlace(tensor, shape.batch_size / data, shape.sequence)
     end = measured_end(shape.architecture, kind)
-    return PassSeconds(*measure_passes(profile, end, place, by_shapes), recomputation=0.0)
+    return PassSeconds(*interpolate_passes(profile, end, place, by_shapes), recomputation=0.0)
 
 
 def _shape_at(shape: ModelShape, place: PointPlace) -> ModelShape:

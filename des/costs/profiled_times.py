@@ -19,7 +19,7 @@ ByShapes = Callable[[PointPlace], MeasuredPasses]
 _Points = Mapping[PointPlace, MeasuredPasses]
 
 
-def measure_layer(architecture: Architecture, layer: int) -> ProfiledLayer:
+def name_layer(architecture: Architecture, layer: int) -> ProfiledLayer:
     """Name a layer of an architecture, by its index, as profiles do."""
     sizes = {
         "hidden_size": architecture.hidden_size,
@@ -48,7 +48,7 @@ def measured_end(architecture: Architecture, kind: LayerKind) -> ProfiledLayer:
     )
 
 
-def measure_passes(
+def interpolate_passes(
     profile: LayerProfile, layer: ProfiledLayer, place: PointPlace, by_shapes: ByShapes
 ) -> MeasuredPasses:
     """Times of a layer's passes: measured, between measured ones, or carried outside. [s]
@@ -89,7 +89,7 @@ def is_measured(profile: LayerProfile, architecture: Architecture, place: PointP
     """
     if profile.extrapolates:
         return True
-    layers = {measure_layer(architecture, layer) for layer in range(architecture.num_layers)}
+    layers = {name_layer(architecture, layer) for layer in range(architecture.num_layers)}
     needed = (*layers, measured_end(architecture, "head"))
     return all(_between(_points_of(profile, one), place) is not None for one in needed)
 

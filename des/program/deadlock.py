@@ -54,7 +54,7 @@ def _check_order(
     if sent != posted:
         place = next(each for each in count() if sent[each : each + 1] != posted[each : each + 1])
         found = [
-            _name(program, keys[place]) if place < len(keys) else "nothing"
+            _describe_message(program, keys[place]) if place < len(keys) else "nothing"
             for keys in (sent, posted)
         ]
         raise ValueError(
@@ -96,15 +96,15 @@ def _cycle(
         (flow, item), is_sent = blocked[worker]
         other = (receiver_of if is_sent else sender_of)[flow]
         path[worker] = (
-            f"worker {worker} waits for {_name(program, (flow, item))}, which worker {other} has "
-            f"not {'posted' if is_sent else 'sent'}"
+            f"worker {worker} waits for {_describe_message(program, (flow, item))}, which worker "
+            f"{other} has not {'posted' if is_sent else 'sent'}"
         )
         worker = other
     workers = list(path)
     return [path[one] for one in workers[workers.index(worker) if worker in path else 0 :]]
 
 
-def _name(program: Program, key: Key) -> str:
+def _describe_message(program: Program, key: Key) -> str:
     """Kind, microbatch and stage of a message."""
     flow = program.flows[key[0]]
     return f"{flow.kind}{flow.label + flow.label_step * key[1]} of stage {flow.stage}"

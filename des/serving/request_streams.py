@@ -93,7 +93,7 @@ class _OnlyStream:
     latency_s: float = 1.0
 
 
-def move_requests(
+def draw_moving_requests(
     law: Law,
     rate_per_s: float,
     duration_s: float,

@@ -79,7 +79,7 @@ def has_prices(topology: Topology) -> bool:
     return any(price is not None for price in prices)
 
 
-def count_prices(topology: Topology) -> Topology | None:
+def keep_counted_prices(topology: Topology) -> Topology | None:
     """Return the world with the prices that a cost counts; None where none can be stated.
 
     Bytes are free over links without a price, where all GPUs have one; a cost without the price of

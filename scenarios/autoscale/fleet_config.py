@@ -17,8 +17,8 @@ from des.serving.fleet_routers import ROUTERS
 from des.serving.fleet_settings import ScalingLimits, Slo, StartDelay
 from des.serving.fleet_world import MIXED, PROMPT, TOKEN, World, admitted
 from des.serving.request_streams import (
+    draw_moving_requests,
     modulated_requests,
-    move_requests,
     poisson_requests,
     stretched,
     thinned,
@@ -176,7 +176,7 @@ def _drawn(law: str, values: list[str], seed: int) -> tuple[Request, ...]:
     if law == "conversations":
         return conversation_requests(rates[0], times_s[0], seed)
     if law in DYNAMICS:
-        return move_requests(DYNAMICS[law], rates[0], times_s[0], seed)
+        return draw_moving_requests(DYNAMICS[law], rates[0], times_s[0], seed)
     if law == "poisson":
         return poisson_requests(rates[0], times_s[0], seed)
     return modulated_requests(rates, times_s[0], times_s[1], seed)

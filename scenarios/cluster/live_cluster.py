@@ -201,7 +201,7 @@ class LiveCluster:
             if job.old is not None or not self.contacts[first].free_ports:
                 continue  # that node has not reported since the scheduler, or other jobs, started
             for name in {rank.node for rank in launch.ranks} - taken.keys():
-                taken[name] = self._take_on(name)
+                taken[name] = self._find_taken_gpus(name)
             if any(rank.gpu in taken[rank.node] for rank in launch.ranks):
                 continue
             self._starting.discard(job.job_id)
@@ -214,7 +214,7 @@ class LiveCluster:
             self.touch(job)
             self.say(f"job {job.job_id} starts on {launch.gpus_text()}")
 
-    def _take_on(self, name: str) -> set[int]:
+    def _find_taken_gpus(self, name: str) -> set[int]:
         """GPUs of a node that ranks are on."""
         return {
             rank.gpu

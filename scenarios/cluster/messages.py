@@ -12,7 +12,7 @@ MOST_MESSAGE_BYTES = 4 * 2**20
 """Longest message to a scheduler. [bytes]"""
 
 
-def _show(name: str) -> str:
+def _require_printable(name: str) -> str:
     """Refuse a name that cannot be shown."""
     require_name("message", "name", name)
     return name
@@ -25,7 +25,7 @@ def _without_nul(text: str) -> str:
     return text
 
 
-Name = Annotated[str, AfterValidator(_show)]
+Name = Annotated[str, AfterValidator(_require_printable)]
 Text = Annotated[str, Field(max_length=2000)]
 Word = Annotated[str, Field(max_length=131_071), AfterValidator(_without_nul)]
 """Word of a command; Linux takes no longer one. The bound refuses lone surrogates as well."""

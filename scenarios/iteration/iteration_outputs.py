@@ -13,7 +13,7 @@ from des.views.chrome_trace import chrome_trace_json
 from des.views.exposure import exposed_communication_s
 from des.views.memory_timeline import MemoryTimeline
 from des.views.plan_views import views_of_result
-from des.views.prices import TrainingCost, cost_of, count_prices
+from des.views.prices import TrainingCost, cost_of, keep_counted_prices
 from scenarios.frame.outputs import Columns, OutputChoice
 from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.iteration.iteration_scenario import IterationScenario
@@ -36,7 +36,7 @@ class NetworkCost:
 def network_cost_of(scenario: IterationScenario, result: IterationResult) -> NetworkCost:
     """Reckon exposed communication, and dollars if the world prices its GPUs."""
     topology = scenario.topology
-    priced = count_prices(topology)
+    priced = keep_counted_prices(topology)
     return NetworkCost(
         exposed_communication_s=exposed_communication_s(
             result, topology, scenario.workload, scenario.plan, scenario.corrections

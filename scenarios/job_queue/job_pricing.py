@@ -89,7 +89,7 @@ def planner_named(name: str) -> Planner:
 
 @cache
 def _hi_ppo() -> Planner:
-    make = schedulers.share_scheduler()
+    make = schedulers.make_shared_scheduler()
     if make is None:
         raise UsageError(f"--planner: {POLICY} needs trained policies, and none are shipped")
     scheduler = make()

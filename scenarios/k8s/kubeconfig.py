@@ -108,9 +108,9 @@ def _load_kubeconfig(path: Path, content: object, configuration: Configuration) 
     """Load the current context; returns the time when its credentials expire."""
     if not isinstance(content, dict):
         raise ValueError("must be a mapping")
-    context = _name(content, "contexts", "context", content.get("current-context"))
-    cluster = _name(content, "clusters", "cluster", context.get("cluster"))
-    user = _name(content, "users", "user", context["user"]) if context.get("user") else {}
+    context = _find_named(content, "contexts", "context", content.get("current-context"))
+    cluster = _find_named(content, "clusters", "cluster", context.get("cluster"))
+    user = _find_named(content, "users", "user", context["user"]) if context.get("user") else {}
     for name in ("auth-provider", "username"):
         if name in user:
             raise ValueError(f"user: {name} is not supported; give a token or a certificate")
@@ -124,7 +124,7 @@ def _load_kubeconfig(path: Path, content: object, configuration: Configuration) 
     return until_s
 
 
-def _name(content: Mapping[str, Any], group: str, key: str, name: object) -> dict[str, Any]:
+def _find_named(content: Mapping[str, Any], group: str, key: str, name: object) -> dict[str, Any]:
     rows = content.get(group)
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and row.get("name") == name and isinstance(row.get(key), dict):
@@ -136,7 +136,7 @@ def _name(content: Mapping[str, Any], group: str, key: str, name: object) -> dic
 def _made(section: object, folder: Path, cluster: object) -> tuple[dict[str, Any], float]:
     """Fields of a user from the program of an ``exec`` section, and the time when they expire."""
     form = _Exec.model_validate(section)
-    answer = _Answer.model_validate_json(_say(form, folder, cluster))
+    answer = _Answer.model_validate_json(_read_output(form, folder, cluster))
     if answer.api_version != form.api_version:
         raise ValueError(f"exec: {form.command}: apiVersion must be {form.api_version}")
     status = answer.status
@@ -149,7 +149,7 @@ def _made(section: object, folder: Path, cluster: object) -> tuple[dict[str, Any
     return user, math.inf if until is None else until.timestamp()
 
 
-def _say(form: _Exec, folder: Path, cluster: object) -> bytes:
+def _read_output(form: _Exec, folder: Path, cluster: object) -> bytes:
     """Output of a program that makes credentials."""
     spec = {"interactive": False} | ({"cluster": cluster} if form.provide_cluster_info else {})
     info = {"apiVersion": form.api_version, "kind": "ExecCredential", "spec": spec}

@@ -74,7 +74,7 @@ class LaunchPage:
             hosts="\n".join(self._hosts()),
             nccl=nccl_text(self.launch.nccl_steps_s),
             borders="\n".join(self._border_rows()) or "| none |  |  |  |  |  |  |",
-            said="\n".join(self._say()),
+            said="\n".join(self._list_said()),
         )
 
     def _stages(self) -> Iterator[str]:
@@ -112,7 +112,7 @@ class LaunchPage:
                 f"{default:.3g} | {own:.3g} |"
             )
 
-    def _say(self) -> Iterator[str]:
+    def _list_said(self) -> Iterator[str]:
         difference = self.launch.step_s / self.launch.bound.step_s - 1.0
         if self.launch.step_s == self.launch.bound.step_s:
             yield "What these files say takes the time of the plan, to the last bit."

@@ -55,7 +55,7 @@ def measured_world(readings: Sequence[Reading], gpus: Mapping[str, tuple[int, st
 
 
 def _domain(site: str, readings: Sequence[Reading], gpus: Mapping[str, tuple[int, str]]) -> Domain:
-    count, name = gpus[site] if site in gpus else _name_gpus(site, readings)
+    count, name = gpus[site] if site in gpus else _find_gpus(site, readings)
     kind = gpu_kind_named(site, name)
     return Domain(
         name=site,
@@ -72,7 +72,7 @@ def _domain(site: str, readings: Sequence[Reading], gpus: Mapping[str, tuple[int
     )
 
 
-def _name_gpus(site: str, readings: Sequence[Reading]) -> tuple[int, str]:
+def _find_gpus(site: str, readings: Sequence[Reading]) -> tuple[int, str]:
     """Number and kind of the GPUs of the largest collective inside a site."""
     mine = [one for one in readings if one.hosts and {one.source_site, one.target_site} == {site}]
     largest = max(mine, key=lambda one: len(one.hosts), default=None)

@@ -42,7 +42,7 @@ class FittedConstants(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-def fit_constants() -> Iterator[FittedConstants]:
+def list_fitted_constants() -> Iterator[FittedConstants]:
     """Yield all fitted constants, each with the value that the simulator uses."""
     kernels = {
         name: value
@@ -94,7 +94,7 @@ def reproduce_cases(cases: Path) -> Reproduction:
     UsageError
         If there is no such folder, or rows are missing in it.
     """
-    found = tuple(fit_constants())
+    found = tuple(list_fitted_constants())
     for name in sorted({name for one in found for name in one.files}):
         if not (existing_cases(cases, kind="folder") / name).exists():
             raise UsageError(f"cases: must be a folder with {name}, got {cases}")

@@ -27,8 +27,8 @@ from scenarios.reproduce import (
 from scenarios.reproduce.cases import PUBLISHED, existing_cases
 from scenarios.reproduce.measured_tables import (
     MeasuredTable,
+    count_other_rankings,
     predict_table,
-    rank_otherwise,
     regime_lines,
     table_bounds,
     table_frame,
@@ -104,7 +104,7 @@ def reproduce(tables: Sequence[MeasuredTable]) -> Reproduction:
         figure=draw(tables),
         notes=(
             *regime_lines(tables),
-            *rank_otherwise(tables),
+            *count_other_rankings(tables),
             *(note for table in tables for note in table.notes),
             FITTED,
         ),

@@ -166,7 +166,7 @@ configuration differ by.
 """
 
 
-def rank_otherwise(tables: Iterable[MeasuredTable]) -> list[str]:
+def count_other_rankings(tables: Iterable[MeasuredTable]) -> list[str]:
     """Count, for each table, clear pairs of ways to run one job, and those in the other order.
 
     A pair has equal jobs and quantities.

@@ -123,7 +123,9 @@ def _scheduler(name: str, decided: Decided) -> Scheduler:
         if trainer.is_ideal:
             raise UsageError(f"planner {name} needs a trainer that binds GPUs, got ideal")
         return bound_schedulers.search_bound_scheduler(trainer, decided.horizon_epochs)
-    make = schedulers.share_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
+    make = (
+        schedulers.make_shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
+    )
     if make is None:
         raise UsageError(f"planner must be another than {POLICY}, as no policy is shipped")
     return bound_schedulers.bound_scheduler(make(), trainer)

@@ -152,7 +152,7 @@ def _of_document(path: Path) -> _Given:
 def _of_flags(config: Config) -> _Given:
     topology = config.world(config.network)
     if config.planner is None:
-        given = _fix_plan(config)
+        given = _read_fixed_plan(config)
         return _Given(topology, given.workload, given.corrections, given.plan)
     trainer = trainer_named(config.trainer)
     workload = config.workload(config.microbatches, config.microbatch_size)
@@ -167,10 +167,10 @@ def _of_flags(config: Config) -> _Given:
     asked = _Given(topology, workload, corrections, None)
     if config.planner != SEARCH_BOUND or config.microbatch_size is not None or trainer.is_ideal:
         return asked
-    return asked._replace(workload=_search_workload(config, asked, trainer))
+    return asked._replace(workload=_find_workload(config, asked, trainer))
 
 
-def _search_workload(config: Config, asked: _Given, trainer: Trainer) -> Workload:
+def _find_workload(config: Config, asked: _Given, trainer: Trainer) -> Workload:
     """The job in microbatches of the best plan of the trainer at base figures, see `decide`."""
     job = TrainingJob.of(config.workload(config.microbatches))
     request = search.PlanRequest(
@@ -222,7 +222,7 @@ def background_load(config: Config) -> BackgroundLoad | None:
     )
 
 
-def _fix_plan(config: Config) -> IterationScenario:
+def _read_fixed_plan(config: Config) -> IterationScenario:
     """Read the plan as the command for one iteration does, which also checks its memory."""
     one_iteration = iteration_config.Config(
         **{name: getattr(config, name) for name in _OF_ONE_ITERATION}

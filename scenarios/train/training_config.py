@@ -254,10 +254,10 @@ def ppo_config(config: Config) -> PPOConfig:
 def recorded(config: Config) -> dict[str, object]:
     """Return what a run folder keeps of its configuration: all that results depend on."""
     device = devices.resolve_device(config.device)
-    return record_flags(replace(config, discount=discount_of(config), device=device))
+    return list_recorded_flags(replace(config, discount=discount_of(config), device=device))
 
 
-def record_flags(config: TrainingFlags) -> dict[str, object]:
+def list_recorded_flags(config: TrainingFlags) -> dict[str, object]:
     """Flags of a training that results depend on; the folder keeps copies of its input files."""
     kept = replace(
         config,

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.replanning.observed_world import WorldObservation
 from calibration.measurements.sites import Sites
-from des.devices.cluster_files.node_labels import LabelledNode, label_node
+from des.devices.cluster_files.node_labels import LabelledNode, read_node_object
 from scenarios.k8s.api_server import ApiError, ApiServer
 from scenarios.watch.folder_source import Arrivals, FolderSource
 from scenarios.watch.url_source import UrlSource
@@ -70,7 +70,7 @@ class NodeSource:
         """GPUs of each site that has nodes."""
         found: Counter[str] = Counter()
         for item in items:
-            node = label_node(item)
+            node = read_node_object(item)
             site = self._site_of(node)
             if site is None or node.num_gpus is None:
                 continue

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.cluster.pricing.iteration_prices import IterationPrices, PlacedJob
-from agents.cluster.pricing.link_shares import fair_share, share_prices
+from agents.cluster.pricing.link_shares import fair_share, price_together
 from des.compiled.simulate import simulate_compiled
 from des.job.models import build_workload
 from des.plan.placement import Placement
@@ -48,7 +48,7 @@ def test_a_share_falls_with_every_other_job(others):
 
 
 def test_a_job_alone_has_its_links_to_itself(slow_links):
-    (price,) = share_prices([slow_links], IterationPrices(), "fair")
+    (price,) = price_together([slow_links], IterationPrices(), "fair")
 
     assert price.time_s == slow_links.reference_s
     assert sum(use.num_bytes for use in price.links.values()) == pytest.approx(
@@ -58,9 +58,9 @@ def test_a_job_alone_has_its_links_to_itself(slow_links):
 
 def test_equal_jobs_slow_each_other_equally_and_a_higher_one_is_not_slowed(slow_links):
     prices = IterationPrices()
-    one, other = share_prices([slow_links] * 2, prices, "fair")
+    one, other = price_together([slow_links] * 2, prices, "fair")
     first = replace(slow_links, priority=1)
-    high, low = share_prices([first, slow_links], prices, "priority")
+    high, low = price_together([first, slow_links], prices, "priority")
 
     assert one.time_s == other.time_s > 1.2 * slow_links.reference_s
     assert high.time_s == slow_links.reference_s
@@ -72,7 +72,7 @@ def test_nothing_is_shared_where_the_transport_says_so(slow_links):
     job = replace(slow_links, topology=apart)
     prices = IterationPrices()
 
-    assert share_prices([job] * 3, prices, "fair") == (prices.price(job, {}),) * 3
+    assert price_together([job] * 3, prices, "fair") == (prices.price(job, {}),) * 3
 
 
 def test_prices_of_a_file_are_those_that_were_computed(slow_links, tmp_path):

@@ -10,7 +10,7 @@ from calibration.commands.main import main
 from calibration.measured.runs import FITTED_FIGURES, PredictedRun, read_runs
 from calibration.measured.solved_layers import solve_table
 from des.costs.layer_times import layer_seconds, speed_of
-from des.costs.profiled_times import measure_layer
+from des.costs.profiled_times import name_layer
 from des.world.files.profile_files import read_layer_profile
 from des.world.layer_profiles import LayerProfile, ProfilePoint
 
@@ -33,7 +33,7 @@ def simulated_table(folder, *scales):
         shape, gpu = plain.workload.shape, speed_of(plain.topology.domains[0])
         passes = layer_seconds(shape, gpu, tensor=run.tensor, data=run.data, exchange_s=0.0)
         point = ProfilePoint(
-            layer=measure_layer(shape.architecture, 0),
+            layer=name_layer(shape.architecture, 0),
             tensor=run.tensor,
             microbatch_size=run.microbatch_size,
             sequence=run.sequence_length,

@@ -13,7 +13,7 @@ from des import Parallelism
 from des.costs.layer_products import Spread
 from des.costs.layer_times import layer_seconds, speed_of
 from des.costs.layer_work import own_layer_seconds, work_before
-from des.costs.profiled_times import measure_layer, measure_passes
+from des.costs.profiled_times import interpolate_passes, name_layer
 from des.job.architecture import MixtureOfExperts
 from des.world.layer_profiles import LayerProfile, MeasuredPasses, PointPlace, ProfiledLayer
 
@@ -39,7 +39,7 @@ def by_tokens(place):
 
 
 def found(profile, *place):
-    return measure_passes(profile, DENSE, PointPlace(*place), by_tokens)
+    return interpolate_passes(profile, DENSE, PointPlace(*place), by_tokens)
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,18 @@ def test_missing_layers_are_named_with_the_nearest():
         TINY, experts=MixtureOfExperts(num_experts=4, experts_per_token=2, expert_ffn_size=8)
     )
     with pytest.raises(ValueError, match=r"layer moe, hidden_size 8, .* it holds dense alone$"):
-        measure_passes(RAGGED, measure_layer(sparse, 0), PointPlace(1, 1, 100), by_tokens)
+        interpolate_passes(RAGGED, name_layer(sparse, 0), PointPlace(1, 1, 100), by_tokens)
 
 
 def test_the_layer_that_says_most_of_those_that_fit_counts():
-    exact = measure_layer(TINY, 0)
+    exact = name_layer(TINY, 0)
     profile = profile_of(
         point(DENSE, (1, 1, 100), (1.0, 1.0, 1.0)), point(exact, (1, 1, 100), (2.0, 2.0, 2.0))
     )
     place = PointPlace(1, 1, 100)
 
-    assert measure_passes(profile, exact, place, by_tokens).forward == 2.0
-    assert measure_passes(profile, measure_layer(GATED, 0), place, by_tokens).forward == 1.0
+    assert interpolate_passes(profile, exact, place, by_tokens).forward == 2.0
+    assert interpolate_passes(profile, name_layer(GATED, 0), place, by_tokens).forward == 1.0
 
 
 def test_points_given_twice_and_no_points_are_refused():

@@ -14,7 +14,7 @@ from des.serving.fleet_figures import run_figures
 from des.serving.fleet_routers import ROUTERS, RouterTurn
 from des.serving.fleet_settings import ScalingLimits
 from des.serving.prefix_cache import PrefixCache
-from des.serving.request_streams import move_requests
+from des.serving.request_streams import draw_moving_requests
 from tests.fleet_cases import (
     GROWING,
     SECOND,
@@ -171,8 +171,8 @@ def test_an_unknown_router_is_refused():
 def test_a_rate_moves_by_a_law_of_links():
     """Counts in windows of 10 s follow the factor of the law, 20 requests a second on average."""
     law = OrnsteinUhlenbeck(bandwidth_sigma=0.5, relaxation_s=20.0, interval_s=1.0)
-    requests = move_requests(law, 20.0, 400.0, 5)
-    assert requests == move_requests(law, 20.0, 400.0, 5)
+    requests = draw_moving_requests(law, 20.0, 400.0, 5)
+    assert requests == draw_moving_requests(law, 20.0, 400.0, 5)
     counts = np.histogram([one.arrival_s for one in requests], 40, (0.0, 400.0))[0]
     path = law.path(unit_links(1), 5)
     rates = [

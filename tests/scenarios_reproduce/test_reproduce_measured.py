@@ -11,7 +11,7 @@ from scenarios.reproduce.measured import SHIPPED, predict_folder
 from scenarios.reproduce.measured_tables import (
     MeasuredCell,
     MeasuredTable,
-    rank_otherwise,
+    count_other_rankings,
     table_frame,
 )
 
@@ -167,7 +167,7 @@ def test_clear_pairs_of_one_job_in_another_order_are_counted():
     others = cells(*((100.0, b) for _, b in times), job=(2,))
     alone = cells(*times, job=None)
 
-    lines = rank_otherwise(
+    lines = count_other_rankings(
         [MeasuredTable(name="t", cells=(*cells(*times, job=(1,)), *others, *alone), targets=())]
     )
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from command_output import error_of
 
-from agents.hi_ppo.schedulers import share_scheduler
+from agents.hi_ppo.schedulers import make_shared_scheduler
 from agents.planners.table import PLANNERS
 from des import InfeasiblePlacementError, Placement, Plan, simulate
 from scenarios.frame.files import read_csv
@@ -69,7 +69,7 @@ def test_the_same_flags_write_the_same_files(tmp_path, capsys):
     assert (still["slowdown"] == 0.0).all()
     summary = json.loads((tmp_path / "one" / "robustness.json").read_text())
     assert len(summary["curves"]) == len(rows)  # of a single world and draw
-    assert summary["has_policy"] == (share_scheduler() is not None)
+    assert summary["has_policy"] == (make_shared_scheduler() is not None)
     assert ("hi_ppo is left out" in capsys.readouterr().out) != summary["has_policy"]
 
 

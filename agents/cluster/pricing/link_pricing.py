@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agents.cluster.pricing.iteration_prices import IterationPrices, LinkName, PlacedJob
 from agents.cluster.pricing.link_rules import LinkRule
-from agents.cluster.pricing.link_shares import share_prices
+from agents.cluster.pricing.link_shares import price_together
 from des.cluster.free_gpus import FreeCounts
 from des.cluster.live_job import LiveJob
 from des.cluster.plain_pricing import PlainPricing
@@ -84,7 +84,7 @@ class LinkPricing:
         jobs = sorted(jobs, key=lambda job: (job.key, job.priority))
         group = tuple((job.key, job.priority) for job in jobs)
         if group not in self._solved:
-            prices = share_prices(jobs, self.prices, self.rule)
+            prices = price_together(jobs, self.prices, self.rule)
             times_s = [price.time_s for price in prices]
             self._solved[group] = dict(zip(group, times_s, strict=True))
         return self._solved[group]

@@ -17,7 +17,7 @@ _MOST_STEPS = 20
 _CLOSE = 1.0 / 128
 
 
-def share_prices(
+def price_together(
     jobs: Sequence[PlacedJob], prices: IterationPrices, rule: LinkRule
 ) -> tuple[IterationPrice, ...]:
     """Prices of jobs that run at the same time over the same links.

@@ -50,12 +50,12 @@ def near_plans(
     plans.end_layer[:, :num_borders] = borders
     times_s = judge.scores(job, plans)
     rows = np.flatnonzero(times_s <= limit_s)
-    moved = _move_parameters(judge, old, borders[rows])
+    moved = _count_moved_parameters(judge, old, borders[rows])
     rows = rows[np.lexsort((times_s[rows], moved))][:most]
     return tuple(judge.plan(plans, row) for row in rows.tolist())
 
 
-def _move_parameters(judge: PlanJudge, old: Whole, borders: Whole) -> Real:
+def _count_moved_parameters(judge: PlanJudge, old: Whole, borders: Whole) -> Real:
     """Parameters between old and new borders, (N,)."""
     before = np.concatenate(([0.0], np.cumsum(judge.workload.num_parameters)))
     moved: Real = np.abs(before[borders] - before[old]).sum(axis=1)

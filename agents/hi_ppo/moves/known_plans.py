@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Situation
 from agents.judge.candidates import CostObjective
 from agents.judge.look_ahead import PlanJudge
@@ -80,14 +80,14 @@ class KnownPlans:
 
     def job_of(self, situation: Situation) -> Job:
         """Say what stages and borders take now, with the memory that other jobs leave."""
-        return self.judge.job_of(occupied(situation))
+        return self.judge.job_of(leave_reserved_memory(situation))
 
     def times_s(self, situation: Situation, job: Job) -> Real:
         """Mean step times of all plans now, (C,); ``inf`` where one does not work. [s]
 
         ``job`` is that of `job_of`.
         """
-        return self._times.on(occupied(situation), job)
+        return self._times.on(leave_reserved_memory(situation), job)
 
     def costs(self, aim: CostObjective, times_s: Real) -> Real:
         """Costs of plans (C,) of these iteration times: `agents.judge.candidates.CostObjective`."""

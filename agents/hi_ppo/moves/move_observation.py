@@ -48,13 +48,13 @@ def observation_names(rule_set: RuleSet) -> tuple[str, ...]:
         *(
             f"{kind}_{rule}"
             for kind in ("saving", "price", "expected_saving")
-            for rule in _show(rule_set)
+            for rule in _list_shown(rule_set)
         ),
     )
 
 
 @cache
-def _show(rule_set: RuleSet) -> tuple[int, ...]:
+def _list_shown(rule_set: RuleSet) -> tuple[int, ...]:
     """Rules of which the policy sees what their plans save and cost, by index."""
     index_of, top = rule_set.index_of, rule_set.top
     return (
@@ -183,7 +183,7 @@ class MoveMemory:
         columns.append(np.where(np.isfinite(least), _squashed(least), _MOST_LOG))
         probed = self._rule_set.index_of(self._rule_set.top, 4.0)
         columns += self._probe(present, chosen[:, probed])
-        to = chosen[:, _show(self._rule_set)]
+        to = chosen[:, _list_shown(self._rule_set)]
         saving = np.log(own[:, np.newaxis] / now[to])
         paid = _squashed(price[np.arange(len(present))[:, np.newaxis], to])
         in_the_long_run = np.log(own_expected[:, np.newaxis] / expected[to])

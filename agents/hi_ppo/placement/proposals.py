@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agents.decision.depths import DEPTHS
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import Situation
 from agents.hi_ppo.placement.decode import (
     DrawnOrders,
@@ -80,7 +80,7 @@ class Proposer:
         if policy is not None and draw is not None:
             raise ValueError("proposer: draw must be None where a policy draws, got both")
         self.look_ahead = look_ahead or LookAhead()
-        self._draw: Draw = draw or draw_at_random if policy is None else _draw_by(policy)
+        self._draw: Draw = draw or draw_at_random if policy is None else _make_draw(policy)
         self.policy, self._clock = policy, clock
         self._judges: dict[tuple[object, ...], PlanJudge] = {}
         self._base: tuple[PlanJudge, Topology, Job] | None = None
@@ -117,7 +117,7 @@ class Proposer:
         require_seed("proposer", "seed", seed)
         begin_s = self._clock()
         judge = self.judge_of(situation.workload, situation.topology, situation.corrections)
-        job = judge.job_of(occupied(situation))
+        job = judge.job_of(leave_reserved_memory(situation))
         features = self.features_of(situation, judge, job)
         drawn = self._draw(features, judge.most_stages, how.num_samples, seed)
         drawn_s = self._clock()
@@ -175,7 +175,7 @@ class Proposer:
         return known
 
 
-def _draw_by(policy: PlacementNet) -> Draw:
+def _make_draw(policy: PlacementNet) -> Draw:
     def draw(features: Features, most_stages: int, count: int, seed: int) -> DrawnOrders:
         noise = seeded_noise(count, len(features.nodes), seed)
         return decode_orders(quick_scores(policy, features), features.facts, noise, most_stages)

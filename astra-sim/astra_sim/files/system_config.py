@@ -196,7 +196,7 @@ def _algorithms(fields: JsonFields, key: str) -> tuple[Algorithm, ...]:
         raise type(error)(f"{fields.source}: {key}: {error}") from error
 
 
-def _share_bus(fields: JsonFields, key: str) -> SharedBusConfig | None:
+def _read_shared_bus(fields: JsonFields, key: str) -> SharedBusConfig | None:
     """Read the bus; its figures are checked even where it is off, as any other field is."""
     latency, overhead, gap, gap_per_byte = (_single_precision(fields, one) for one in BUS_KEYS)
     local_reduction_delay = fields.whole("local-reduction-delay", 1)
@@ -257,7 +257,7 @@ _FIELDS: dict[str, tuple[str, Callable[[JsonFields, str], Any]]] = {
     "roofline_enabled": ("roofline-enabled", JsonFields.switch),
     "replay_only": ("replay-only", JsonFields.switch),
     "track_local_mem": ("track-local-mem", JsonFields.switch),
-    "shared_bus": ("model-shared-bus", _share_bus),
+    "shared_bus": ("model-shared-bus", _read_shared_bus),
     "communication_slots": ("communication-slots", _communication_slots),
 }
 """Key of each field, and how it is read."""

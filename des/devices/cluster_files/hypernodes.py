@@ -23,7 +23,7 @@ from des.devices.cluster_files.documents import (
     write_documents,
 )
 from des.devices.cluster_files.members import Members
-from des.devices.cluster_files.node_labels import LabelledNode, label_node, object_of_node
+from des.devices.cluster_files.node_labels import LabelledNode, object_of_node, read_node_object
 
 _VERSION = "topology.volcano.sh/v1alpha1"
 TIER = "tier"
@@ -57,7 +57,7 @@ def read_hypernodes(text: str) -> Cluster:
                 raise ValueError(f"HyperNode {hypernode.name} is given twice")
             hypernodes[hypernode.name] = hypernode
         elif item["kind"] == "Node":
-            node = label_node(item)
+            node = read_node_object(item)
             nodes[node.name] = node
         else:
             raise ValueError(f"kind must be HyperNode or Node, got {item['kind']!r}")

@@ -61,7 +61,7 @@ def read_node_labels(text: str) -> Cluster:
     for item in kubernetes_items(read_documents(text)):
         if item["kind"] != "Node":
             raise ValueError(f"kind must be Node, got {item['kind']!r}")
-        node, why = label_node(item), _why_closed(item)
+        node, why = read_node_object(item), _why_closed(item)
         if why is None:
             nodes.append(node)
         else:
@@ -96,7 +96,7 @@ def _seems_a_place(key: str) -> bool:
     return _PLACE.search(re.sub(r"[^a-z0-9]+", " ", key.rpartition("/")[2].lower())) is not None
 
 
-def label_node(item: Mapping[str, Any]) -> LabelledNode:
+def read_node_object(item: Mapping[str, Any]) -> LabelledNode:
     """Node of an object of Kubernetes."""
     metadata = mapping_in("Node: metadata", item.get("metadata"))
     name = text_in("Node: metadata.name", metadata.get("name"))

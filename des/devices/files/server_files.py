@@ -73,7 +73,7 @@ def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
     if not found.matrices:
         raise ValueError(
             f"{', '.join(map(str, paths))}: must have a matrix of nvidia-smi topo -m, got none"
-            f"{_list_text(found)}"
+            f"{_describe_lists(found)}"
         )
     path, matrix = found.matrices[0]
     server = matrix.server(str(path))
@@ -88,7 +88,7 @@ def read_files(paths: Sequence[Path], *, strict: bool = False) -> ReadServer:
     return ReadServer(server=server, matrix=matrix)
 
 
-def _list_text(found: _Found) -> str:
+def _describe_lists(found: _Found) -> str:
     """Say what the lists of GPUs hold in place of a matrix, with MIG devices by name."""
     gpus = [gpu for _, listed in found.lists for gpu in listed]
     divided = (f"GPU {gpu.number} with {', '.join(gpu.mig_devices)}" for gpu in gpus

@@ -40,14 +40,14 @@ def read_loads(given: str, topology: Topology) -> tuple[DomainLoad, ...]:
     path = Path(given)
     kind = path.suffix.lower()
     if kind not in (".json", ".yaml", ".yml"):
-        return _loads_of(_name(given), topology, "loads")
+        return _loads_of(_parse_named(given), topology, "loads")
     content = read_json(path) if kind == ".json" else read_yaml(path)
     if not isinstance(content, Mapping):
         raise ValueError(f"{path}: must be a mapping of domains to loads, got {content!r}")
     return _loads_of(content, topology, str(path))
 
 
-def _name(text: str) -> dict[str, object]:
+def _parse_named(text: str) -> dict[str, object]:
     named: dict[str, object] = {}
     for item in text.split(","):
         name, equals, numbers = item.strip().rpartition("=")

@@ -124,13 +124,13 @@ def sweeps_of(
     for name, trained in policies.items():
         for row, policy in enumerate(trained):
             found[name, row] = fronts.swept(proposing.proposing(proposals.Proposer(policy)))
-            found[f"{name} alone", row] = _draw_by(policy, seed)
+            found[f"{name} alone", row] = _make_draw(policy, seed)
     for row, policy in enumerate(policies[variants.HI_PPO]):
         found["time_only", row] = _for_time_alone(policy)
     return found
 
 
-def _draw_by(policy: PlacementNet, seed: int) -> fronts.Sweep:
+def _make_draw(policy: PlacementNet, seed: int) -> fronts.Sweep:
     proposer, own = proposals.Proposer(policy), placement_policy.PlacementPolicy.of(policy)
 
     def sweep(

@@ -7,7 +7,7 @@ import numpy as np
 from agents.decision.depths import DEPTHS
 from agents.decision.plan_space import HALVED_SCHEDULES, PlanSpace
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.reserved_memory import occupied
+from agents.decision.reserved_memory import leave_reserved_memory
 from agents.decision.situation import TIME_ONLY, Scheduler, Situation
 from agents.hi_ppo.bound_proposals import ScheduledProposer
 from agents.hi_ppo.coordinator import QUICK, Coordinator
@@ -84,7 +84,7 @@ def _coordinator(trainer: Trainer) -> Coordinator:
 def _search(situation: Situation, seed: int) -> Plan:
     """The best plan of all families on perfect devices under its best schedule."""
     problem = PlanningProblem(
-        topology=occupied(situation),
+        topology=leave_reserved_memory(situation),
         workload=situation.workload,
         corrections=situation.corrections,
         simulator=simulate_compiled,

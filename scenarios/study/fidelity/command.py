@@ -85,7 +85,7 @@ def main(config: Config) -> None:
         sequence_lengths=(config.sequence_length,),
         schedules=config.schedules,
     )
-    cases = levels.share_placements(topology, family, config.samples, config.seed)
+    cases = levels.draw_shared_placements(topology, family, config.samples, config.seed)
     SPEAKER.note(layers_note(cases[0].workload))
     found, left_out = _levels(config)
     with RunFolder.created(config.out, to_dict(config)) as folder:

@@ -78,7 +78,7 @@ def _by_packets(
     return measure_case(replace(case, topology=topology.with_packets(packets)), "ns3")
 
 
-def share_placements(
+def draw_shared_placements(
     topology: Topology, family: WorkloadFamily, num: int, seed: int
 ) -> list[PlacementCase]:
     """Draw placements of one job on one world, on the links at the start.

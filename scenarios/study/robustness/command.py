@@ -105,7 +105,7 @@ class Config(OutputFlags):
 def main(config: Config) -> None:
     """Run the command on its settings."""
     choice = config.choice()
-    policy = hi_ppo_schedulers.share_scheduler(config.checkpoint)
+    policy = hi_ppo_schedulers.make_shared_scheduler(config.checkpoint)
     wanted = config.planners or robustness_curves.default_names()
     schedulers = {
         name: make for name, make in robustness_curves.replanning().items() if name in wanted

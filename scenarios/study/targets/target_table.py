@@ -114,7 +114,7 @@ class MeasuredTargets:
         return lines
 
 
-def _pair_gain(learnt: Sequence[Target], control: Target) -> MeanInterval | None:
+def _measure_paired_gain(learnt: Sequence[Target], control: Target) -> MeanInterval | None:
     """Gain of the mean of learnt columns over a control, case by case; None without an interval."""
     num_cases = len(control.values)
     if not num_cases or any(len(one.values) != num_cases for one in learnt):
@@ -126,7 +126,7 @@ def _pair_gain(learnt: Sequence[Target], control: Target) -> MeanInterval | None
 
 def _are_better(learnt: Sequence[Target], control: Target) -> bool:
     """Whether learnt columns are better than a control, by the whole interval."""
-    gain = _pair_gain(learnt, control)
+    gain = _measure_paired_gain(learnt, control)
     if gain is None:
         return all(one.is_better_than(control) for one in learnt)
     return gain.low > 0.0
@@ -134,7 +134,7 @@ def _are_better(learnt: Sequence[Target], control: Target) -> bool:
 
 def _gain_shown(learnt: Sequence[Target], control: Target) -> str:
     """Name of a target with the paired gain; worse: the whole interval lies below 0."""
-    gain = _pair_gain(learnt, control)
+    gain = _measure_paired_gain(learnt, control)
     if gain is None:
         return ""
     unit = control.unit

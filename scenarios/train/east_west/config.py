@@ -20,7 +20,7 @@ from des.base.flags import option
 from des.dynamics import DYNAMICS
 from des.plan.replacement import RESTART_S
 from des.world.domain_load import LOADS_HELP
-from scenarios.train.training_config import CALIBRATIONS, PROG, TrainingFlags, record_flags
+from scenarios.train.training_config import CALIBRATIONS, PROG, TrainingFlags, list_recorded_flags
 
 POLICIES = ("hi_ppo", "flat")
 STARTS = ("shipped", "scratch")
@@ -133,10 +133,10 @@ QUICK_SIZES: dict[str, Any] = {
 """Sizes of a run of seconds, where the user gives none."""
 
 
-def record_settings(config: HiPpoConfig) -> dict[str, object]:
+def list_recorded_settings(config: HiPpoConfig) -> dict[str, object]:
     """Return what a run folder keeps of its configuration: all that results depend on.
 
     Input files appear by the names of the copies that the folder keeps of them.
     """
     loads = None if config.loads is None else f"loads{Path(config.loads).suffix}"
-    return record_flags(replace(config, loads=loads))
+    return list_recorded_flags(replace(config, loads=loads))

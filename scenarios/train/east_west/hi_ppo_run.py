@@ -15,7 +15,7 @@ from scenarios.frame.outputs import OutputChoice
 from scenarios.frame.run_folder import RunFolder
 from scenarios.suites import SuiteWorld
 from scenarios.train.calibration_subject import first_factors, subject_of
-from scenarios.train.east_west.config import HiPpoConfig, record_settings
+from scenarios.train.east_west.config import HiPpoConfig, list_recorded_settings
 from scenarios.train.east_west.episodes import Case, episode_cases
 from scenarios.train.east_west.outcome import RunOutcome, judge_and_report
 from scenarios.train.east_west.training import StagedTraining, train_stages
@@ -42,7 +42,7 @@ def train_on_world(config: HiPpoConfig, given: frozenset[str]) -> int:
     """
     with workplace(config.workers, config.ray) as at_work:
         return run_in_folder(
-            config, given, record_settings, lambda begun: partial(_prepare(begun), at_work)
+            config, given, list_recorded_settings, lambda begun: partial(_prepare(begun), at_work)
         )
 
 
