@@ -24,7 +24,7 @@ class LearnerPaces(NamedTuple):
 
 
 def merging(plan: Plan) -> Plan:
-    """The plan with the exchange of an outer step behind the steps: it has links to itself."""
+    """The plan with the exchange of an outer step after the steps: it has links to itself."""
     mode = plan.synchronisation
     assert isinstance(mode, DecoupledDiLoCo)
     return replace(plan, synchronisation=replace(mode, overlap_steps=1))

@@ -118,7 +118,7 @@ def _end_below(
 ) -> int:
     """End of a stage, ``most`` at the latest, whose work on a microbatch is done in time.
 
-    Of what is ``left_s``, ``back_s`` are behind its last pass, where weight gradients may be. [s]
+    Of what is ``left_s``, ``back_s`` are after its last pass, where weight gradients may be. [s]
     """
     own_s = times.work_s[kind, domain]
     end = _last_below(own_s, begin, most, own_s[begin] + left_s - back_s)

@@ -135,7 +135,7 @@ def _due(judged: JudgedPlan, step: int) -> tuple[int, ...]:
 
 
 def _bytes_behind(topology: Topology, judged: JudgedPlan, step: int) -> list[float]:
-    """Bytes on each link of the exchange behind the steps after a step. [bytes]"""
+    """Bytes on each link of the exchange after the steps after a step. [bytes]"""
     num_bytes = [0.0] * len(topology.links)
     stages = judged.plan.stages
     for bucket in buckets_behind(judged.workload, judged.plan, step):
@@ -152,7 +152,7 @@ def _bytes_behind(topology: Topology, judged: JudgedPlan, step: int) -> list[flo
 def _busy_s(
     result: IterationResult, topology: Topology, behind: list[float]
 ) -> Mapping[str, float]:
-    """Busy times of domains and links in one step with the exchange behind it. [s]"""
+    """Busy times of domains and links in one step with the exchange after it. [s]"""
     devices: dict[tuple[str, int], float] = {}
     for stage in result.stages:
         device = stage.domain, stage.device

@@ -27,7 +27,7 @@ class Ways(NamedTuple):
 
 @kernel
 def count_ways(sources: Small, targets: Small, num_domains: int, first: Whole) -> None:
-    """Write where the entries of each change begin, and behind the last one how many there are.
+    """Write where the entries of each change begin, and after the last one how many there are.
 
     Plans are the domains of their layers, (S, L) and (C, L); ``first`` is (S * C + 1,).
     """

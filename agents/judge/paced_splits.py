@@ -16,7 +16,7 @@ def paced_fill(batch: CountedPlans, times: LayerTimes, per_order: int, ends: Sma
 
     Every stage gets the most layers with which a common level holds: the time before its first
     forward, its work on all microbatches and, but for weight gradients that may come last, the time
-    behind its last backward; and which fit into its memory. It gets one at least. Where the stages
+    after its last backward; and which fit into its memory. It gets one at least. Where the stages
     cannot hold all layers at any level, the split is arbitrary and does not fit; where no links
     lead from one stage to the next, it is arbitrary.
 

@@ -21,10 +21,10 @@ ROUNDING = 1e-9
 class Walk(NamedTuple):
     """Walk through the splits of an order of p domains, under a schedule as ``group`` says.
 
-    ``has_halves`` says whether the schedule may put off weight gradients behind the last input
+    ``has_halves`` says whether the schedule may put off weight gradients after the last input
     gradient. ``place`` is the stage whose end is moved next, -1 when all is done, and the steps
     made so far; ``ends`` (p,) are the layers behind the stages. ``heads`` and ``tails`` (p,) are
-    the least times before the first forward of a stage and behind its last backward.
+    the least times before the first forward of a stage and after its last backward.
     """
 
     job: Job

@@ -1,7 +1,7 @@
 """Mean steps of plans over a period of their synchronisation: time, and bytes over the WAN.
 
 The rules are those of `des.training.training_run` on links that stand still: a step waits for the
-exchanges that are due in it; one that continues behind steps waits for those before it, then has
+exchanges that are due in it; one that continues after steps waits for those before it, then has
 the links to itself, and steps wait for a late one. The second period counts; nothing is under way
 when the first begins.
 """

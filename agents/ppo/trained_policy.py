@@ -112,7 +112,7 @@ class NumberedModule(torch.nn.Module):
 
 
 def update_of(payload: Mapping[str, object], *, most: int) -> int:
-    """Return the number of updates behind a checkpoint.
+    """Return the number of updates after a checkpoint.
 
     Raises
     ------

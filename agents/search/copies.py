@@ -235,7 +235,7 @@ def _sum_up_s(
     """End of an iteration: gradients of a stage go round once all copies of it have made them. [s]
 
     Every link of the ring carries one stage after the other, in the order in which they are made;
-    copies that share the optimiser's state gather all weights behind their updates.
+    copies that share the optimiser's state gather all weights after their updates.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Trainer:
     bits
         Bits of a value in an outer exchange; empty: any.
     exchanges_behind_backward
-        Whether an outer exchange of all layers starts behind the last backward pass, and not when
+        Whether an outer exchange of all layers starts after the last backward pass, and not when
         the step is over.
     precisions
         Formats in which linear layers multiply.

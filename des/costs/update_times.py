@@ -1,4 +1,4 @@
-"""Time of an iteration behind its last gradient: the optimiser's step, and what frameworks add."""
+"""Time of an iteration after its last gradient: the optimiser's step, and what frameworks add."""
 
 from collections.abc import Sequence
 from functools import lru_cache

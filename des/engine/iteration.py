@@ -148,7 +148,7 @@ class Iteration:
         return self._program.with_update_s(self.ended_s)
 
     def _end_step(self) -> Generator[simpy.Event, None, None]:
-        """Start the exchanges behind the step when everything else is done."""
+        """Start the exchanges after the step when everything else is done."""
         num_early = len(self._members) - self._program.num_late
         yield self._clock.all_of([*self._workers, *self._members[:num_early]])
         for release in self._releases[num_early:]:

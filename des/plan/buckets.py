@@ -109,7 +109,7 @@ def buckets_behind(workload: Workload, plan: Plan, step: int) -> tuple[Bucket, .
 
 
 def sums_inside(parallelism: Parallelism | None) -> bool:
-    """Whether GPUs of a device sum up gradients behind the passes.
+    """Whether GPUs of a device sum up gradients after the passes.
 
     They do not where they shard the weights: passes scatter gradients and gather weights.
     """

@@ -49,4 +49,4 @@ class GradientExchange:
 
 
 DEFAULT_EXCHANGE = GradientExchange()
-"""Gradients summed up in a ring behind the last backward pass, all of a stage in one bucket."""
+"""Gradients summed up in a ring after the last backward pass, all of a stage in one bucket."""

@@ -82,7 +82,7 @@ class Synchronisation(Protocol):
 
     @property
     def behind_backward(self) -> bool:
-        """Whether messages of a step start behind its backward pass; else when it is over."""
+        """Whether messages of a step start after its backward pass; else when it is over."""
 
     @property
     def outer_state(self) -> OuterState:

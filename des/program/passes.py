@@ -34,7 +34,7 @@ def blocking_sends(program: Program) -> Program:
 
 @lru_cache(maxsize=4096)
 def _with_waits(operations: OperationList) -> OperationList:
-    """Put a wait for the arrival behind each send."""
+    """Put a wait for the arrival after each send."""
     sends = np.flatnonzero(operations.rows[:, 0] == SEND)
     waits = operations.rows[sends]
     waits[:, 0] = WAIT_SENT
@@ -72,7 +72,7 @@ def receives_lowered(program: Program) -> Program:
     """Post receives where torch's lowering of orders of passes puts them.
 
     It goes round the workers and takes the next pass of each that has its input; a message that it
-    makes is posted behind what its receiver has been given by then [1]_.
+    makes is posted after what its receiver has been given by then [1]_.
 
     Raises
     ------

@@ -61,7 +61,7 @@ class ExchangeMember(NamedTuple):
     """A device's part in an exchange of a bucket of gradients.
 
     It begins when the last pass of the stages of its ``group`` has but ``left_fraction`` to go, and
-    without a group (`NONE`) behind the step. A `REDUCE` of its takes ``reduce_s``.
+    without a group (`NONE`) after the step. A `REDUCE` of its takes ``reduce_s``.
     """
 
     worker: Worker
@@ -134,7 +134,7 @@ class Program:
     operations
         Lists, each once.
     workers, members
-        Workers of the pipelines, and members of exchanges, those behind the step last.
+        Workers of the pipelines, and members of exchanges, those after the step last.
     channels, flows
         Ways, and messages on them.
     num_devices

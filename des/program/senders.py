@@ -8,7 +8,7 @@ from des.program.program import Program
 
 
 def senders_wait_each(program: Program) -> Program:
-    """Let workers wait behind each send."""
+    """Let workers wait after each send."""
     return with_lists(
         program,
         [
@@ -82,7 +82,7 @@ def _in_halves(own: WorkerLists) -> Iterator[Row]:
 
 
 def _in_pairs(own: WorkerLists) -> Iterator[Row]:
-    """Wait together with a receive of the other direction, else behind the next pass."""
+    """Wait together with a receive of the other direction, else after the next pass."""
     waits: list[Row] = []
     for place, row in enumerate(own.rows):
         yield row

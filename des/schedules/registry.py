@@ -26,7 +26,7 @@ with lazy_imports(__name__):
 class Pace(NamedTuple):
     """Pace of stage ``s`` of ``p``: ``ahead + floor(depth (p - 1 - s))`` forwards, then in turn.
 
-    Weight gradients stay ``floor(behind s)`` microbatches behind input gradients; None where the
+    Weight gradients stay ``floor(behind s)`` microbatches after input gradients; None where the
     backward pass is whole.
     """
 

@@ -16,7 +16,7 @@ def zb_h1(num_stages: int, num_microbatches: int, depth: float = 1.0) -> Orders:
     ----------
     depth
         Times as many forwards to begin with, and times as far behind the weight gradients: both
-        hide links, the first behind forwards, the second so that input gradients leave early.
+        hide links, the first after forwards, the second so that input gradients leave early.
     """
     return tuple(
         _delayed(
@@ -40,7 +40,7 @@ def zb_h2(num_stages: int, num_microbatches: int) -> Orders:
 
 
 def _delayed(stage: int, num_warm_up: int, delay: int, num_microbatches: int) -> Order:
-    """Warm up, then F and D in turn, with W ``delay`` microbatches behind D."""
+    """Warm up, then F and D in turn, with W ``delay`` microbatches after D."""
     order = [Operation("F", microbatch, stage) for microbatch in range(num_warm_up)]
     for microbatch in range(num_microbatches):
         if num_warm_up + microbatch < num_microbatches:

@@ -59,7 +59,7 @@ def exchange_behind_s(
     step: int,
     corrections: Corrections = NO_CORRECTIONS,
 ) -> float:
-    """Time of the exchange that starts after a step and continues behind the next ones. [s]
+    """Time of the exchange that starts after a step and continues during the next ones. [s]
 
     It has the links to itself here; 0 where nothing is due or what is due does not wait.
     """

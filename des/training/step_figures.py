@@ -44,7 +44,7 @@ class StepFigures(NamedTuple):
 
 
 class ExchangeFigures(NamedTuple):
-    """An exchange behind the next steps: how long it takes and what it puts on all links."""
+    """An exchange during the next steps: how long it takes and what it puts on all links."""
 
     duration_s: float
     num_bytes: float
@@ -170,7 +170,7 @@ def add_time_to_error(now_s: float) -> Generator[None, None, None]:
 
 
 def bytes_behind(topology: Topology, stages: Sequence[Stage], buckets: Iterable[Bucket]) -> float:
-    """Bytes over all links of an exchange behind the steps after a step, each hop counted.
+    """Bytes over all links of an exchange after the steps after a step, each hop counted.
 
     Every replica passes its share of the ring all-reduce on to the next one.
     """

@@ -4,7 +4,7 @@ A process of its own runs above the iterations, whose inside `des.engine.iterati
 by one. What is simplified:
 
 - The network moves within iterations, but other jobs that come or go count from the next one on.
-- An exchange that continues behind the next steps (Streaming DiLoCo) waits for earlier ones and
+- An exchange that continues during the next steps (Streaming DiLoCo) waits for earlier ones and
   then has the links to itself: neither do messages of those steps delay it, nor it them.
 - A change of plan finds every copy of a layer equal, and no background job on the links.
 """
@@ -245,7 +245,7 @@ class _Training:
             self._watch(row)
 
     def _exchange(self, plan: Plan, step: int) -> float:
-        """Start the exchange behind the next steps, if one is due; returns its bytes."""
+        """Start the exchange that runs during the next steps, if one is due; returns its bytes."""
         start_s = self._clock.now
         if self._under_way:
             start_s = max(start_s, self._under_way[-1][1])

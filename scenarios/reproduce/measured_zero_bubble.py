@@ -40,7 +40,7 @@ class Rules:
         Senders wait until a message has arrived under 1F1B and interleaved 1F1B, which are
         Megatron-LM's; the zero-bubble schedules overlap messages.
     step
-        The exchange of the token table and the optimiser's step come behind every iteration.
+        The exchange of the token table and the optimiser's step come after every iteration.
     ends
         The first and the last stage differ from the others, see `MeasuredStages`.
     """

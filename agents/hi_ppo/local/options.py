@@ -137,7 +137,7 @@ class Options:
         Their parallelism and so on.
     num_layers, compute_s, gradient_bytes
         Layers (N, D) of the devices in a row, time of a microbatch's passes without exchanges [s],
-        and gradients that one GPU holds [bytes]. 0 behind the last device.
+        and gradients that one GPU holds [bytes]. 0 after the last device.
     message_bytes
         Activation that one replica sends on (N,).
     num_microbatches

@@ -78,7 +78,7 @@ class Heads(nn.Module):
         return logits
 
     def tilts(self, encoded: Encoded, orders: DomainOrders) -> Tensor:
-        """Mean logarithms of how much more than even stages get, (B, N, K); 0 behind the last."""
+        """Mean logarithms of how much more than even stages get, (B, N, K); 0 after the last."""
         most = orders.domains.shape[-1]
         steps = torch.arange(most)
         is_taken = (steps < orders.sizes.unsqueeze(-1)).unsqueeze(-1)

@@ -31,7 +31,7 @@ class AloneLimits:
         """Collect the limits of domains that hold all layers; ``inf`` where they do not fit.
 
         ``rate_bytes_per_s`` is that of all links that a domain sends over, (..., K), and
-        ``both_bytes_per_s`` the quicker of two ways, for exchanges behind steps; None: the same.
+        ``both_bytes_per_s`` the quicker of two ways, for exchanges after steps; None: the same.
         """
         both = rate_bytes_per_s if both_bytes_per_s is None else both_bytes_per_s
         taken = exchange.taken_s(figures, both[..., np.newaxis])

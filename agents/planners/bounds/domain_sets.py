@@ -86,7 +86,7 @@ class DomainSets:
         return np.where(most < 1, 0, counts + most - 1)
 
     def taken(self, exchange: ExchangeBound) -> Taken:
-        """Exchanges of groups behind steps, over the links of each set, (2^K,)."""
+        """Exchanges of groups after steps, over the links of each set, (2^K,)."""
         num_sets = len(self.is_member)
         if not exchange.is_behind:
             return exchange.taken_s(self.figures, np.zeros((num_sets, 1)))

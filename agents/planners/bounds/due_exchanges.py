@@ -1,4 +1,4 @@
-"""Least time of what copies exchange behind steps, in whole layers over single links."""
+"""Least time of what copies exchange after steps, in whole layers over single links."""
 
 import math
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ def exchange_s(
 
 @kernel
 def write_exchanges_s(links: Real, due: DueExchange, way: ExchangeWay, found_s: Real) -> None:
-    """Write `exchange_s` for each row of links, 0 behind the last one, (N, J), to (N,). [s]"""
+    """Write `exchange_s` for each row of links, 0 after the last one, (N, J), to (N,). [s]"""
     held = np.empty(links.shape[1])
     for row in range(links.shape[0]):
         num_links = 0

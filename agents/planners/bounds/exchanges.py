@@ -22,7 +22,7 @@ from des.plan.synchronisation import Synchronisation, agree_every_step
 
 
 class Windows(NamedTuple):
-    """Exchanges of a period behind steps of which no two exchanges share one.
+    """Exchanges of a period after steps of which no two exchanges share one.
 
     What is due in a step must be over when that number of further steps ends:
     these take as long as it does at least. All other steps of the period take as long as one
@@ -45,7 +45,7 @@ class Windows(NamedTuple):
 
 
 def window_steps(mode: Synchronisation, due_steps: Sequence[int]) -> list[int]:
-    """Steps with an exchange behind them of which no two share the steps that hide them."""
+    """Steps with an exchange after them of which no two share the steps that hide them."""
     found: list[int] = []
     free = 0
     for begin in due_steps if mode.overlap_steps > 0 else ():
@@ -56,7 +56,7 @@ def window_steps(mode: Synchronisation, due_steps: Sequence[int]) -> list[int]:
 
 
 class Taken(NamedTuple):
-    """Least time of the exchanges behind the steps of a period, (...,) for some copies each. [s]
+    """Least time of the exchanges after the steps of a period, (...,) for some copies each. [s]
 
     ``waited_s`` is of all that are over within a period, ``alone_s`` of those that ``num_steps``
     of its ``period_steps`` are for.
@@ -97,7 +97,7 @@ class ExchangeBound:
     first_bytes
         Bytes of the first layer's gradients, which are made last.
     gathered_bytes
-        Bytes of new weights, all layers together, that a copy sends behind its update.
+        Bytes of new weights, all layers together, that a copy sends after its update.
     period_steps
         Steps that one exchange of every layer is shared by.
     is_behind
@@ -129,7 +129,7 @@ class ExchangeBound:
         return figures.with_state(self.state_bytes, self.updated_fraction)
 
     def alone_s(self, figures: JobFigures, rate_bytes_per_s: Real) -> Real:
-        """Time of a step behind its passes in domains that hold all layers, (K,). [s]
+        """Time of a step after its passes in domains that hold all layers, (K,). [s]
 
         ``rate_bytes_per_s`` is that of all links that a domain sends over, (K,).
         """
@@ -144,7 +144,7 @@ class ExchangeBound:
         return found
 
     def alone_parts_s(self, figures: JobFigures) -> tuple[Real, float]:
-        """Backward pass of the whole model, (K,), and a period's time behind the last one. [s]
+        """Backward pass of the whole model, (K,), and a period's time after the last one. [s]
 
         The latter is that of the first layer's values on all links of a domain.
         """
@@ -155,7 +155,7 @@ class ExchangeBound:
         return hidden_s, float(latency_s + first_s + behind_s)
 
     def taken_s(self, figures: JobFigures, links_bytes_per_s: Real) -> Taken:
-        """Least time of a period's exchanges behind steps on the links of copies. [s]
+        """Least time of a period's exchanges after steps on the links of copies. [s]
 
         ``links_bytes_per_s`` lead from a copy to one other, the quickest first, (..., J).
         """
@@ -173,7 +173,7 @@ class ExchangeBound:
         return Taken(waited_s, alone_s, self.num_windows, self.period_steps)
 
     def way(self, figures: JobFigures) -> ExchangeWay:
-        """Way in which the copies send what is due behind steps."""
+        """Way in which the copies send what is due after steps."""
         return ExchangeWay(
             is_pair=self.num_replicas == 2,
             ring_factor=2.0 * (self.num_replicas - 1) / self.num_replicas,
@@ -215,7 +215,7 @@ class ExchangeBound:
         return float(self.layer_bytes.sum())
 
     def latency_s(self, figures: JobFigures) -> float:
-        """Latency behind the last backward pass of every stage, over a period. [s]"""
+        """Latency after the last backward pass of every stage, over a period. [s]"""
         if self.is_behind:
             return 0.0
         return least_latency_s(figures) / self.period_steps

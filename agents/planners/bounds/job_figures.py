@@ -36,7 +36,7 @@ class JobFigures:
     forward_s, input_gradient_s, weight_gradient_s
         Time of each layer's passes over one microbatch, shaped (K, L). [s]
     overhead_s, update_s
-        Time behind the last gradient: of an iteration (K,), of each layer (K, L). [s]
+        Time after the last gradient: of an iteration (K,), of each layer (K, L). [s]
     layer_bytes, parameters
         State and activations of one microbatch [bytes], and parameters, of each layer, (L,).
     kept_bytes

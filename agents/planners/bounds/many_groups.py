@@ -61,7 +61,7 @@ class ManyGroups:
 
     @cached_property
     def taken(self) -> Taken:
-        """Exchanges behind steps of the group that has no more links than all in the mean, (1,).
+        """Exchanges after steps of the group that has no more links than all in the mean, (1,).
 
         It sends all bytes to another one, as two copies do at least.
         """
@@ -134,7 +134,7 @@ class ManyGroups:
         return float((rates * worked_s).sum() / figures.reference_s.sum())
 
     def _count_by_bytes(self, time_s: float) -> float:
-        """Count what is left of the work of all groups behind their exchanges."""
+        """Count what is left of the work of all groups after their exchanges."""
         figures, exchange = self.figures, self.exchange
         if exchange.is_behind:
             return np.inf

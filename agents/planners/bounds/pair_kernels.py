@@ -18,7 +18,7 @@ class PairLinks(NamedTuple):
 
     ``sent_bytes_per_s`` is each link, ``both_bytes_per_s`` the slower of two ways, or the quicker
     one of more than two groups, (K, K). ``due``
-    (D, 5) are exchanges behind steps: how many of them are over within a period, how many have
+    (D, 5) are exchanges after steps: how many of them are over within a period, how many have
     steps to themselves, the layers, the bytes and the least bytes of a layer of each.
     """
 

@@ -188,7 +188,7 @@ def _child(
 
 
 def _homes(groups: Groups, num_domains: int) -> list[int]:
-    """Group of every domain; that behind the last one for those in none."""
+    """Group of every domain; that after the last one for those in none."""
     homes = [len(groups)] * num_domains
     for position, group in enumerate(groups):
         for domain in group:

@@ -146,7 +146,7 @@ def _border_s(problem: PlanningProblem, here: int, there: int) -> float:
 
 
 def _borders_of(figures: FormulaFigures, orders: np.ndarray) -> np.ndarray:
-    """Time of the border behind each stage, (N, stages); none is behind the last."""
+    """Time of the border behind each stage, (N, stages); none is after the last."""
     behind = np.zeros(orders.shape)
     behind[:, :-1] = figures.border_s[orders[:, :-1], orders[:, 1:]]
     return behind

@@ -19,7 +19,7 @@ all-reduce send 24 bits a value instead of 16, which puts exactly the bytes of Z
 of the ring.
 
 What that leaves out: all three collectives start with the last backward pass, where the forward
-all-gather of ZeRO-3 can hide behind the forward pass, and must be over before it. On WAN links the
+all-gather of ZeRO-3 can hide after the forward pass, and must be over before it. On WAN links the
 exchange takes many times as long as the passes, so hiding it saves at most the time of these. And
 within a domain ZeRO-3 is charged an all-reduce, ``2 P``. Every GPU does its share of the batch in
 as few passes as there are microbatches of a replica, but gathers the parameters once an iteration,

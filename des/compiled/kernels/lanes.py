@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 STAGE_BUSY, STAGE_FREE = 4, 5
-"""Rows of a stage behind the durations of its passes F, B, D and W: how long it has computed; when
+"""Rows of a stage after the durations of its passes F, B, D and W: how long it has computed; when
 it ended its last operation. [s]"""
 
 STAGE_ROWS = 6

@@ -64,7 +64,7 @@ def leave_endpoint(run: ProgramRun, message: int, now_s: float) -> None:
 
 @inner_kernel
 def _takes_turn(run: ProgramRun, endpoint: int, message: int) -> bool:
-    """Whether a message may leave now; else it waits behind the others."""
+    """Whether a message may leave now; else it waits after the others."""
     device = at(run.device_states, endpoint)
     if device.message < 0:
         device.message = message

@@ -168,7 +168,7 @@ def write_plans(
     steps
         Step of each plan, from 0, on which it depends what is exchanged.
     is_behind
-        Whether the exchanges are written that continue behind the next steps, in place of those
+        Whether the exchanges are written that continue during the next steps, in place of those
         that the step waits for.
     """
     draft = _Draft(workload, is_behind=is_behind)

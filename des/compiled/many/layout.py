@@ -25,7 +25,7 @@ class Runs(NamedTuple):
     """Placements as the stages that they form: consecutive layers of one domain each.
 
     ``num_stages`` (N,), each with its ``domain`` (N, S) and ``end_layer`` (N, S), the layer
-    behind its last one.
+    after its last one.
     """
 
     num_stages: Small

@@ -58,7 +58,7 @@ def least_time_s(figures: LeastFigures, plans: Plans, plan: int, enough_s: float
     """Time below which an iteration of a plan cannot stay; a lesser one if that is enough. [s]
 
     The largest of: a stage's work on all microbatches, what comes before its first forward and
-    behind its last backward; the same of either wire of a border; of a stage that has at most ``w``
+    after its last backward; the same of either wire of a border; of a stage that has at most ``w``
     microbatches on the way to the output and back, as many journeys one after the other as there
     are times ``w`` microbatches; and what it has left to do when its first backward can begin.
     """

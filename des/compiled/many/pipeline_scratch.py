@@ -12,7 +12,7 @@ from des.compiled.many.paced import WHOLE, ScheduleParams, num_behind, num_warm_
 from des.compiled.many.steady import Job, Plans
 
 FREE, START, STAGE_ROWS = 4, 5, 6
-"""Rows of a stage behind the durations of its passes F, B, D and W: when its last operation ends;
+"""Rows of a stage after the durations of its passes F, B, D and W: when its last operation ends;
 when its last backward pass, or weight gradients where they are apart, began. [s]"""
 
 WIRE, LATENCY, WIRE_FREE, WAY_ROWS = range(4)

@@ -220,7 +220,7 @@ def exchanges_behind_s(
     steps: Sequence[int],
     corrections: Corrections = NO_CORRECTIONS,
 ) -> Real:
-    """Times of exchanges that start after a step of each plan and continue behind the next, (P,).
+    """Times of exchanges that start after a step of each plan and continue during the next, (P,).
 
     Equal to `des.simulation.iteration.exchange_behind_s`, side by side where `simulate_many`
     is. [s]

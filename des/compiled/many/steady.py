@@ -115,7 +115,7 @@ def water_fill(job: Job, programs: Programs, plans: Plans, levels_s: Real) -> No
     """Split the layers of plans, whose domains and schedules are given, evenly in time.
 
     Stage by stage gets the most layers with which the time before its first forward, its work on
-    all microbatches and the time behind its last backward stay below a common level, and which fit
+    all microbatches and the time after its last backward stay below a common level, and which fit
     into its memory; it gets one at least. The level is about the lowest one at which no layer is
     left, and written down; it is no less than what the slowest wire takes. Where the stages cannot
     hold all layers at any level the last one gets those that are left, and the level is ``inf``.
