@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # One thread by default: two threads on a busy two-core machine slow each other down.
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND := Agg
+# Tests wait for processes of their own for a tenth of the time: one worker more than cores.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
 # Bytecode is written on first use: without it each of the many processes of the tests compiles torch.
 unexport PYTHONDONTWRITEBYTECODE
 

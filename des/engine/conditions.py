@@ -11,7 +11,7 @@ from des.world.topology import Link
 from des.world.transport import Transport, goodput_bytes_per_s
 
 
-class LinkFigures(NamedTuple):
+class LinkPeriod(NamedTuple):
     """Figures of a link that hold until a time.
 
     ``goodput_bytes_per_s`` is what one message gets that has the link to itself: the bandwidth or
@@ -82,7 +82,7 @@ class Conditions:
         """The link, for errors."""
         return str(self._link)
 
-    def at(self, time_s: float) -> LinkFigures:
+    def at(self, time_s: float) -> LinkPeriod:
         """Figures at a time; a border belongs to what it opens."""
         if self._weather is not None and not self._since_s <= time_s < self._offer.until_s:
             self._offer = self._times(*self._weather.piece(self._index, time_s))
@@ -94,7 +94,7 @@ class Conditions:
         offer = self.at(time_s)
         return offer.goodput_bytes_per_s, offer.until_s
 
-    def _times(self, bandwidth_factor: float, latency_factor: float, until_s: float) -> LinkFigures:
+    def _times(self, bandwidth_factor: float, latency_factor: float, until_s: float) -> LinkPeriod:
         bandwidth = self._link.bandwidth_bytes_per_s * bandwidth_factor
         latency_s = self._link.latency_s * latency_factor
         goodput = bandwidth
@@ -102,4 +102,4 @@ class Conditions:
             round_trip_s = self._round_trip_s * latency_factor
             goodput = goodput_bytes_per_s(bandwidth, round_trip_s, self._window_bytes)
         goodput = min(goodput, self._cap_bytes_per_s)
-        return LinkFigures(bandwidth, goodput, latency_s, until_s)
+        return LinkPeriod(bandwidth, goodput, latency_s, until_s)

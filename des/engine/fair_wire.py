@@ -9,7 +9,7 @@ import simpy
 from des.clock import MEDIUM, Clock
 from des.costs.start_up import start_up_s
 from des.dynamics.link_course import StarvationError
-from des.engine.conditions import Conditions, LinkFigures
+from des.engine.conditions import Conditions, LinkPeriod
 from des.engine.filling import Group, max_min_rates
 from des.engine.wire import Passage
 
@@ -68,7 +68,7 @@ class FairMedium:
         return max(until_s, now_s)  # rounding may have lifted the level too far
 
     def _rates_through_gates(
-        self, wires: Sequence["FairWire"], offers: Sequence[LinkFigures]
+        self, wires: Sequence["FairWire"], offers: Sequence[LinkPeriod]
     ) -> list[float]:
         """Max-min fair rates of wires that have links and gates in common."""
         shared: dict[str, float] = dict(self._gate_rates)
@@ -220,7 +220,7 @@ def equal_part(groups: Sequence[tuple[int, float]]) -> float:
     return 1.0
 
 
-def _rates_of_parts(wires: Sequence[FairWire], offers: Sequence[LinkFigures]) -> list[float]:
+def _rates_of_parts(wires: Sequence[FairWire], offers: Sequence[LinkPeriod]) -> list[float]:
     """Rates of a message of each wire where all have equal parts of one medium."""
     part = equal_part(
         [
@@ -231,7 +231,7 @@ def _rates_of_parts(wires: Sequence[FairWire], offers: Sequence[LinkFigures]) ->
     return [min(offer.goodput_bytes_per_s, part * offer.bandwidth_bytes_per_s) for offer in offers]
 
 
-def _largest_part(offer: LinkFigures) -> float:
+def _largest_part(offer: LinkPeriod) -> float:
     """Largest share of the medium for one message: all, less under TCP, none while down."""
     if offer.bandwidth_bytes_per_s == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""What NCCL's window, early receives and tuned hosts are worth, beside an answer."""
+"""Worth of NCCL's window, of early receives and of tuned hosts, beside an answer."""
 
 from dataclasses import replace
 
