@@ -87,7 +87,7 @@ class RequestReader(asyncio.StreamReader):
             If it cannot be read, or is larger than allowed.
         """
         wire = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEAD_BYTES)
-        body = bytearray()
+        body, is_last = bytearray(), False
         try:
             wire.receive_data(await self._read_head())
             head = wire.next_event()
@@ -104,9 +104,13 @@ class RequestReader(asyncio.StreamReader):
             while not isinstance(event := wire.next_event(), h11.EndOfMessage):
                 if isinstance(event, h11.Data):
                     body += event.data
-                    _require_size(len(body), most_body_bytes)
-                else:  # the end of chunks is that of a line, so nothing behind it is taken
-                    wire.receive_data(await self._read_line())
+                    continue
+                line = await self._read_line()  # of a size, or one after the last chunk
+                size = 0 if is_last else _chunk_size(line)
+                is_last = not size
+                _require_size(len(body) + size, most_body_bytes)
+                chunk = await self._taken(self.readexactly(size + 2)) if size else b""
+                wire.receive_data(line + chunk)
         except h11.RemoteProtocolError as error:
             status = 400 if error.error_status_hint == 501 else error.error_status_hint
             raise BadRequestError(status, str(error).partition(": ")[0]) from error  # no secrets
@@ -140,6 +144,12 @@ class RequestReader(asyncio.StreamReader):
         found = await reading
         self._num_taken += len(found)
         return found
+
+
+def _chunk_size(line: bytes) -> int:
+    """Size of the chunk that a line begins; 0 for the last one, and where h11 refuses the line."""
+    size = re.match(rb"[0-9A-Fa-f]{1,16}(?=[;\r])", line)
+    return int(size[0], 16) if size else 0
 
 
 def _body_length(head: h11.Request, headers: Mapping[str, str]) -> int | None:
