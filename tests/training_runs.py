@@ -16,8 +16,8 @@ REPEATED_FILES = (
     "network.yaml",
     "checkpoint.safetensors",
     "trace.json",
+    "learning_curve.png",
 )
-PICTURE = "learning_curve.png"
 
 
 def calibrations(folder: Path) -> pd.DataFrame:
@@ -31,9 +31,8 @@ def judged(folder: Path) -> pd.DataFrame:
 
 
 def assert_same_results(one: Path, other: Path) -> None:
-    """All files are equal byte for byte, wall-clock columns and pictures left out aside."""
-    is_drawn = all((run / PICTURE).exists() for run in (one, other))
-    for name in (*REPEATED_FILES, *([PICTURE] if is_drawn else [])):
+    """All files are equal byte for byte, wall-clock columns aside."""
+    for name in REPEATED_FILES:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
     columns = list(WALL_CLOCK_COLUMNS)
     metrics = [read_metrics(run / "metrics.csv").drop(columns=columns) for run in (one, other)]

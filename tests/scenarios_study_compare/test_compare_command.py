@@ -225,7 +225,7 @@ def test_what_is_there_is_not_measured_again(compared, capsys):
     times = kept.stat().st_mtime_ns
     lost.unlink()
 
-    assert main([*BOTH, "--figures", "", "--out", str(compared)]) == 0
+    assert main([*BOTH, "--out", str(compared)]) == 0
 
     assert kept.stat().st_mtime_ns == times
     assert {name: (compared / name).read_bytes() for name in SAME_BYTES} == before

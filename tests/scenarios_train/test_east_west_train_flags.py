@@ -134,16 +134,16 @@ def test_a_run_on_files_of_ones_own_can_be_repeated_from_its_folder_alone(tmp_pa
     network, factors = tmp_path / "mine.yaml", tmp_path / "factors.json"
     network.write_text(EAST_CENTRAL_WEST.read_text().replace("5Gbps", "4Gbps"))
     write_corrections(Corrections(compute_time_factor=2.0), factors)
-    flags = ["--network", str(network), "--corrections", str(factors), *NO_PICTURES]
+    flags = ["--network", str(network), "--corrections", str(factors)]
     run, again = tmp_path / "run", tmp_path / "again"
     assert main([*QUICK, *flags, "--out", str(run)]) == 0
     network.unlink()
     factors.unlink()
 
-    record = ["--config", str(run / "config.json"), "--workers", "1", *NO_PICTURES]
+    record = ["--config", str(run / "config.json"), "--workers", "1"]
     assert main([*record, "--out", str(again)]) == 0
     (run / "report.html").unlink()
-    assert main(["--resume", *NO_PICTURES, "--out", str(run)]) == 0
+    assert main(["--resume", "--out", str(run)]) == 0
 
     assert_same_results(run, again)
     times_s = pd.read_csv(run / "evaluation.csv").groupby("planner")["iteration_time_s"].mean()
@@ -154,7 +154,7 @@ def test_costs_of_a_changed_placement_are_trained_on_judged_by_and_recorded(tmp_
     """What stays pays nothing; the record alone repeats the run, and resumes it."""
     flags = ["--iterations-per-epoch", "3", "--replacement", "restart", "--restart-s", "60"]
     run, again = tmp_path / "run", tmp_path / "again"
-    assert main([*SMALL, *flags, *NO_PICTURES, "--out", str(run)]) == 0
+    assert main([*SMALL, *flags, "--out", str(run)]) == 0
 
     config = json.loads((run / "config.json").read_text())["config"]
     asked = ("iterations_per_epoch", "replacement", "restart_s", "discount")
@@ -169,7 +169,7 @@ def test_costs_of_a_changed_placement_are_trained_on_judged_by_and_recorded(tmp_
     assert "change [s]" in (run / "report.html").read_text()
     assert "a restart of 60 s, shared by the 3 iterations of the epoch" in " ".join(shown.split())
 
-    record = ["--config", str(run / "config.json"), "--workers", "1", *NO_PICTURES]
+    record = ["--config", str(run / "config.json"), "--workers", "1"]
     assert main([*record, "--out", str(again)]) == 0
     assert_same_results(run, again)
     assert main(["--resume", "--out", str(run), "--restart-s", "61"]) == 2
@@ -204,7 +204,7 @@ def test_runs_without_a_name_are_numbered_on_and_the_newest_is_resumed(tmp_path,
     assert main([*SMALL, *NO_PICTURES]) == 0
     assert (tmp_path / "runs" / "east_west-008" / "report.html").exists()
     (tmp_path / "runs" / "east_west-008" / "report.html").unlink()
-    assert main(["--resume", *NO_PICTURES]) == 0
+    assert main(["--resume"]) == 0
     assert (tmp_path / "runs" / "east_west-008" / "report.html").exists()
 
 
