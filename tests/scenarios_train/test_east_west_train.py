@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from command_output import error_of
 from quick_training import SMALL
-from training_runs import PICTURE, REPEATED_FILES, assert_same_results, copy_of_run
+from training_runs import REPEATED_FILES, assert_same_results, copy_of_run
 
 from agents.planners.table import reference_planners
 from agents.ppo.checkpoint import load_checkpoint, save_checkpoint
@@ -27,7 +27,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_leaves_everything_that_it_promises(finished):
     names = {path.name for path in finished.iterdir()}
     assert names == {
-        *(*REPEATED_FILES, PICTURE),
+        *REPEATED_FILES,
         *("metrics.csv", "evaluation.csv", "report.html", "tensorboard"),
         *(f"{name}.png" for name in ("comparison", "map", "gantt", "links", "memory")),
     }
