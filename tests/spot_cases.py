@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from des.spot.course import SiteCourse
+from des.dynamics.site_course import SiteCourse
+from des.dynamics.site_law import SiteLaw, SpotLaw
+from des.dynamics.stay_law import StayLaw
 from des.spot.offers import Offers, StateSizes
-from des.spot.spot_law import SiteLaw, SpotLaw
-from des.spot.stay_law import StayLaw
+from des.spot.spot_law import draw_course
 from des.spot.world import SpotView, SpotWorld
 
 HOUR_S = 3600.0
@@ -63,7 +64,7 @@ def set_offers(num_sites: int = 3, *, restart_s: float = 120.0) -> Offers:
 
 def drawn_world(seed: int, num_ticks: int = 600, **settings: object) -> SpotWorld:
     """A world of `three_sites`."""
-    course = three_sites().course(seed, num_ticks, 195.0)
+    course = draw_course(three_sites(), seed, num_ticks, 195.0)
     return SpotWorld(course=course, offers=set_offers(), **settings)  # type: ignore[arg-type]
 
 
@@ -98,7 +99,7 @@ def write_clone(folder: Path) -> Path:
         own = folder / "availability" / path
         own.mkdir(parents=True)
         for zone in range(zones):
-            up = three_sites().course(100 * place + zone, 172_800 // gap_s, gap_s).up[:, 0]
+            up = draw_course(three_sites(), 100 * place + zone, 172_800 // gap_s, gap_s).up[:, 0]
             trace = {"metadata": {"gap_seconds": gap_s}, "data": (up * most).tolist()}
             (own / f"zone-{zone}.json").write_text(json.dumps(trace), encoding="utf-8")
     return folder

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from des.spot.course import DAY_S, SiteCourse
-from des.spot.spot_law import SiteLaw, SpotLaw
-from des.spot.stay_law import StayLaw
+from des.dynamics.site_course import DAY_S, SiteCourse
+from des.dynamics.site_law import SiteLaw, SpotLaw
+from des.dynamics.stay_law import StayLaw
+from des.spot.spot_law import draw_course
 
 _LEAST_STAYS = 8
 """Sites with fewer stays take the pooled law."""
@@ -61,7 +62,7 @@ def _correlated(law: SpotLaw, course: SiteCourse) -> SpotLaw:
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         found = replace(law, correlation=middle)
-        if mean_correlation(found.course(0, course.num_ticks, course.tick_s)) < target:
+        if mean_correlation(draw_course(found, 0, course.num_ticks, course.tick_s)) < target:
             low = middle
         else:
             high = middle

@@ -12,16 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.checks import require_non_negative, require_positive
+from des.dynamics.site_course import Flags
 from des.plan.replacement import GPU_HOURS_PER_INTERRUPTION
-from des.spot.course import Flags
 
 Table = npt.NDArray[np.float64]
 
 FAILURES_PER_GPU_S = 1.0 / (3600.0 * GPU_HOURS_PER_INTERRUPTION)
 """Failures of servers, as in the training of Llama 3 405B. [1/s]"""
-
-NOTICE_S = {"aws": 120.0, "gcp": 30.0, "none": 0.0}
-"""Time between notice and loss of a spot instance, as the providers document it. [s]"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,16 +8,16 @@ together by the correlation ``c``, and every stay keeps its law (a Gaussian copu
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from des.base.checks import require_seed, require_swing
+from des.base.checks import require_seed
 from des.base.jit import kernel
 from des.base.random_numbers import philox, unit
-from des.dynamics.correlation import require_correlation
-from des.spot.course import DAY_S, SiteCourse
-from des.spot.stay_law import StayLaw, stay_length_s
+from des.dynamics.site_course import DAY_S, SiteCourse
+from des.dynamics.site_law import SiteLaw, SpotLaw
+from des.dynamics.stay_law import StayLaw
+from des.spot.stay_kernels import stay_length_s
 
 COMMON_S = 6 * 3600.0
 """Time for which the common factor lasts: a choice. [s]"""
@@ -26,57 +26,14 @@ _BEFORE_S = 10 * DAY_S
 _OWN, _COMMON = 16, 17  # streams of random numbers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteLaw:
-    """Stays of a site."""
-
-    name: str
-    up: StayLaw
-    down: StayLaw
-
-    @property
-    def share_up(self) -> float:
-        """Share of the time for which the site is up in the long run."""
-        return self.up.mean_s / (self.up.mean_s + self.down.mean_s)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpotLaw:
-    """Law of several sites.
-
-    Attributes
-    ----------
-    correlation
-        That of the normal numbers behind stays of two sites that begin in the same `COMMON_S`.
-    daily_swing
-        Stays up that begin at ``peak_h`` are longer by this share, 12 hours later shorter by it;
-        stays down the other way round.
-    peak_h
-        Hour of the day, from the begin of a course. [h]
-    """
-
-    sites: tuple[SiteLaw, ...]
-    correlation: float = 0.0
-    daily_swing: float = 0.0
-    peak_h: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_correlation("spot law", self.correlation)
-        require_swing("spot law", "daily_swing", self.daily_swing)
-
-    @property
-    def figures(self) -> np.ndarray:
-        """Figures of stays up and down, (S, 2, 5), as kernels take them."""
-        return np.array([(site.up.figures, site.down.figures) for site in self.sites])
-
-    def course(self, seed: int, num_ticks: int, tick_s: float) -> SiteCourse:
-        """Draw the course of a seed."""
-        require_seed("spot law", "seed", seed)
-        up = np.zeros((num_ticks, len(self.sites)), np.bool_)
-        shares = np.array([site.share_up for site in self.sites])
-        common = (self.correlation, self.daily_swing, self.peak_h)
-        _draw(seed, self.figures, shares, common, (tick_s, up))
-        return SiteCourse(sites=tuple(site.name for site in self.sites), tick_s=tick_s, up=up)
+def draw_course(law: SpotLaw, seed: int, num_ticks: int, tick_s: float) -> SiteCourse:
+    """Draw the course of a seed."""
+    require_seed("spot law", "seed", seed)
+    up = np.zeros((num_ticks, len(law.sites)), np.bool_)
+    shares = np.array([site.share_up for site in law.sites])
+    common = (law.correlation, law.daily_swing, law.peak_h)
+    _draw(seed, law.figures, shares, common, (tick_s, up))
+    return SiteCourse(sites=tuple(site.name for site in law.sites), tick_s=tick_s, up=up)
 
 
 def _stays(scale: float, *, is_up: bool) -> StayLaw:

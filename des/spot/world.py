@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from des.base.checks import require_count, require_non_negative
-from des.spot.course import Flags, SiteCourse
-from des.spot.offers import NOTICE_S, Offers, Table
+from des.dynamics.site_course import Flags, SiteCourse
+from des.dynamics.site_law import NOTICE_S
+from des.spot.offers import Offers, Table
 
 Whole = npt.NDArray[np.int64]
 

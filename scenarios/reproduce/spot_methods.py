@@ -11,14 +11,15 @@ from agents.replanning.spot.clairvoyant import most_tokens
 from agents.replanning.spot.look_ahead import SampledRule, SeasonalRule, fit_season
 from agents.replanning.spot.rules import HysteresisRule, OfferTables, SurvivalRule
 from des.base.command import UsageError
+from des.dynamics.site_course import SiteCourse
+from des.dynamics.site_law import SpotLaw
 from des.spot.batch import run_spot_batch
-from des.spot.course import SiteCourse
 from des.spot.engine import run_spot
 from des.spot.law_fit import fit_spot_law
 from des.spot.offers import Table
-from des.spot.spot_law import SpotLaw, synthetic_law
-from des.spot.trace_files import read_spot_traces
+from des.spot.spot_law import draw_course, synthetic_law
 from des.spot.world import SpotHistory, SpotPolicy, SpotWorld
+from des.world.files.spot_trace_files import read_spot_traces
 from scenarios.reproduce.spot_sites import NUM_SITES, SiteSets
 
 DECISION_S = 780.0
@@ -69,7 +70,7 @@ def suites_of(traces: Path | None, rows: Sequence[SiteSets], *, sees_all: bool) 
         If a file is no trace.
     """
     if traces is None:
-        known, unseen = SYNTHETIC.course(1, 20_160, 195.0), {"short_stays": _short_stays()}
+        known, unseen = draw_course(SYNTHETIC, 1, 20_160, 195.0), {"short_stays": _short_stays()}
     else:
         if not (traces / "availability").is_dir():
             raise UsageError(
@@ -134,7 +135,7 @@ SYNTHETIC = synthetic_law(np.geomspace(0.3, 3.0, 9).tolist())
 def _short_stays() -> SiteCourse:
     """A family of other stays: eight sites whose long stays are a third, independent."""
     law = synthetic_law(np.geomspace(0.4, 2.0, 8).tolist(), correlation=0.0)
-    return law.course(2, 11_680, 600.0).thinned(3.0)
+    return draw_course(law, 2, 11_680, 600.0).thinned(3.0)
 
 
 _HOUR_S = 3600.0

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from des.spot.course import SiteCourse
+from des.dynamics.site_course import SiteCourse
+from des.dynamics.site_law import SpotLaw
 from des.spot.law_fit import fit_spot_law
-from des.spot.spot_law import SpotLaw, synthetic_law
+from des.spot.spot_law import draw_course, synthetic_law
 from des.spot.world import SpotWorld
 from scenarios.reproduce.spot_methods import DECISION_S
 from scenarios.reproduce.spot_sites import NUM_SITES, SiteSets
@@ -47,7 +48,7 @@ class SpotTrainingWorlds:
         is_traced = bool(rng.random() < 0.5)
         if self.known is None or self.laws is None or not is_traced:
             law = synthetic_law(np.exp(rng.uniform(-1.0, 1.0, NUM_SITES) * _LOG_SCALES).tolist())
-            course = law.course(seed, _NUM_TICKS, 195.0)
+            course = draw_course(law, seed, _NUM_TICKS, 195.0)
         else:
             places = rng.permutation(len(self.known.sites))[:NUM_SITES].tolist()
             first = float(rng.uniform(0.0, 0.8))

@@ -20,8 +20,8 @@ from agents.replanning.spot.rules import (
     lasting,
     site_survival,
 )
+from des.dynamics.stay_law import StayLaw
 from des.spot.batch import SpotBatch, run_spot_batch
-from des.spot.stay_law import StayLaw
 from des.spot.world import NOTHING, SpotView, SpotWorld
 
 

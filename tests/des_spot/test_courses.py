@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from spot_cases import HOUR_S, course_of, stays, three_sites
 
 from des.base.command import UsageError
-from des.spot.course import SiteCourse
+from des.dynamics.site_course import SiteCourse
+from des.dynamics.site_law import SpotLaw
+from des.dynamics.stay_law import StayLaw
 from des.spot.law_fit import fit_spot_law, mean_correlation
-from des.spot.spot_law import SpotLaw
-from des.spot.stay_law import StayLaw, stay_length_s, stay_survival
-from des.spot.trace_files import read_spot_traces
+from des.spot.spot_law import draw_course
+from des.spot.stay_kernels import stay_length_s, stay_survival
+from des.world.files.spot_trace_files import read_spot_traces
 
 bits = st.lists(st.booleans(), min_size=1, max_size=60)
 
@@ -142,7 +144,7 @@ def test_courses_of_a_law_are_up_for_the_share_of_their_stays() -> None:
     law = three_sites(0.0)
     flat = SpotLaw(sites=law.sites)
 
-    course = flat.course(0, 900_000, 300.0)
+    course = draw_course(flat, 0, 900_000, 300.0)
 
     assert course.shares == pytest.approx([site.share_up for site in law.sites], abs=0.06)
 
@@ -152,18 +154,18 @@ def test_a_site_has_the_same_course_beside_fewer_sites() -> None:
     law = three_sites()
     fewer = SpotLaw(sites=law.sites[:2], correlation=0.3, daily_swing=0.2, peak_h=6.0)
 
-    assert (law.course(7, 500, 195.0).up[:, :2] == fewer.course(7, 500, 195.0).up).all()
-    assert (law.course(7, 500, 195.0).up != law.course(8, 500, 195.0).up).any()
+    assert (draw_course(law, 7, 500, 195.0).up[:, :2] == draw_course(fewer, 7, 500, 195.0).up).all()
+    assert (draw_course(law, 7, 500, 195.0).up != draw_course(law, 8, 500, 195.0).up).any()
 
 
 def test_a_fitted_law_has_the_shares_and_correlation_of_its_course() -> None:
     """Measured on a course of the law itself, for a year."""
-    course = three_sites(0.6).course(0, 100_000, 300.0)
+    course = draw_course(three_sites(0.6), 0, 100_000, 300.0)
 
     law = fit_spot_law(course)
 
     assert [site.share_up for site in law.sites] == pytest.approx(course.shares.tolist(), abs=0.1)
-    again = law.course(1, 100_000, 300.0)
+    again = draw_course(law, 1, 100_000, 300.0)
     assert mean_correlation(again) == pytest.approx(mean_correlation(course), abs=0.05)
     pooled = fit_spot_law(course, pooled=True)
     assert len({(site.up, site.down) for site in pooled.sites}) == 1

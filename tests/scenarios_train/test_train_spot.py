@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from spot_cases import three_sites, write_clone
 
-from des.spot.course import SiteCourse
+from des.dynamics.site_course import SiteCourse
+from des.spot.spot_law import draw_course
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.spot_sites import SiteSets
 from scenarios.train.spot_worlds import SpotTrainingWorlds
@@ -16,7 +17,7 @@ ROWS = read_cases(PUBLISHED / "spot.json", SiteSets, PUBLISHED / "spot.json").ro
 
 def test_worlds_to_train_on_are_a_function_of_the_seed():
     """Half of traces, half of drawn laws; no longer than an episode."""
-    one, other = (three_sites().course(seed, 9000, 195.0) for seed in (0, 1))
+    one, other = (draw_course(three_sites(), seed, 9000, 195.0) for seed in (0, 1))
     sites = tuple(f"row{place}" for place in range(6))
     known = SiteCourse(sites=sites, tick_s=195.0, up=np.hstack([one.up, other.up]))
     worlds = SpotTrainingWorlds.of(ROWS, known)

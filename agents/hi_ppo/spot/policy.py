@@ -12,7 +12,7 @@ from agents.ppo.checkpoint import load_checkpoint
 from agents.ppo.networks import ActorCritic
 from agents.ppo.trained_policy import TrainedPolicy
 from agents.replanning.spot.rules import best_offers
-from des.spot.spot_law import SpotLaw
+from des.dynamics.site_law import SpotLaw
 from des.spot.world import NOTHING, SpotView, SpotWorld, Whole
 
 _NUM_DRAWN = 4

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from agents.replanning.spot.clairvoyant import CourseValues
 from agents.replanning.spot.look_ahead import SampledRule
 from agents.replanning.spot.rules import OfferTables, site_survival
+from des.dynamics.site_course import DAY_S
+from des.dynamics.site_law import SpotLaw
 from des.spot.batch import SpotBatch
-from des.spot.course import DAY_S
 from des.spot.offers import Offers, StateSizes, Table
-from des.spot.spot_law import SpotLaw, synthetic_law
+from des.spot.spot_law import draw_course, synthetic_law
 from des.spot.world import NOTHING, SpotView, SpotWorld
 
 MOST_OFFERS = 31
@@ -156,7 +157,7 @@ def draw_spot_world(seed: int) -> tuple[SpotWorld, SpotLaw]:
         usd_per_gpu_s=np.full(_NUM_SITES, 1.5 / 3600),
         losses_per_s=0.4 / 3600,
     )
-    course = law.course(seed, _NUM_TICKS, _TICK_S)
+    course = draw_course(law, seed, _NUM_TICKS, _TICK_S)
     return SpotWorld(course=course, offers=offers), law
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from des.base.jit import inner_kernel, kernel
 from des.base.random_numbers import philox, unit
-from des.spot.stay_law import stay_survival
+from des.spot.stay_kernels import stay_survival
 
 _FUTURES = 32  # stream of random numbers
 GRID, _SHORTEST_LOG, _LOG_STEP = 400, math.log(10.0), 0.04

@@ -19,7 +19,7 @@ from agents.replanning.spot.futures import (
     value_offers,
 )
 from agents.replanning.spot.rules import RETRY_S, OfferTables, best_offers
-from des.spot.course import DAY_S, SiteCourse
+from des.dynamics.site_course import DAY_S, SiteCourse
 from des.spot.offers import Table
 from des.spot.world import SpotView, Whole
 

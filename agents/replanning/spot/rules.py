@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 
 from des.base.jit import kernel
-from des.spot.course import Flags
+from des.dynamics.site_course import Flags
 from des.spot.offers import Table
-from des.spot.stay_law import stay_survival
+from des.spot.stay_kernels import stay_survival
 from des.spot.world import NOTHING, SpotView, SpotWorld, Whole
 
 
@@ -136,7 +136,7 @@ class SurvivalRule:
     Attributes
     ----------
     stays_up
-        Figures of stays up, (N, S, 5), see `des.spot.stay_law.StayLaw.figures`.
+        Figures of stays up, (N, S, 5), see `des.dynamics.stay_law.StayLaw.figures`.
 
     Notes
     -----

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from des.base.command import UsageError
 from des.base.strict_forms import first_error
 from des.base.text_files import read_json
-from des.spot.course import SiteCourse
+from des.dynamics.site_course import SiteCourse
 
 _FORM = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
