@@ -85,3 +85,5 @@ POLICY = "hi_ppo"
 
 SEARCH_BOUND = "search_bound"
 """The scheduler that searches bound plans of a trainer in every epoch."""
+SPOT_RULES = ("greedy", "hysteresis", "survival", "seasonal", "sampled")
+"""Rules that decide which sites to hold of those that come and go."""

@@ -10,6 +10,7 @@ from des import Topology, UnreachableError, migration_s, moved_bytes
 from des.job.transformer import OPTIMISER_BYTES, WEIGHT_BYTES
 from des.job.workload import Workload
 from des.plan.replacement import RESTART_S, Replacement
+from des.world.domain import Domain
 
 STORAGE_BYTES_PER_S = 1e9
 """Rate at which a server writes and reads checkpoints; an assumption, until restarts are measured.
@@ -34,9 +35,13 @@ def assumed_restart_s(old: BoundPlan, new: BoundPlan) -> float:
 
 
 def _num_servers(bound: BoundPlan) -> int:
-    """Servers in use; one for eight GPUs where they are not known."""
-    domains = [bound.topology.domains[site] for site in domains_in_use(bound.plan)]
-    return sum(max(one.num_nodes, math.ceil(one.num_gpus / _GPUS_PER_SERVER)) for one in domains)
+    """Servers in use."""
+    return sum(num_servers(bound.topology.domains[site]) for site in domains_in_use(bound.plan))
+
+
+def num_servers(domain: Domain) -> int:
+    """Servers of a domain; one for eight GPUs where they are not known."""
+    return max(domain.num_nodes, math.ceil(domain.num_gpus / _GPUS_PER_SERVER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,7 @@ class ObservedWorld:
     _estimates: dict[tuple[str, str], FigureEstimate] = field(default_factory=dict)
     _latest: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
     _restarts: list[tuple[float, float]] = field(default_factory=list)
+    _since: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_positive("observed world", "time_constant_s", self.time_constant_s)
@@ -117,8 +118,15 @@ class ObservedWorld:
                 else known.after(seen.time_s, seen.value, self.time_constant_s)
             )
         else:
+            if seen.figure == "is_there" and self._is_there(seen.about) != (seen.value > 0.0):
+                self._since[seen.about] = seen.time_s
             self._latest[key] = seen.time_s, seen.value
+        self._since.setdefault("", seen.time_s)
         return "taken"
+
+    def age_s(self, about: str, time_s: float) -> float:
+        """Time for which a site or link has been there, or gone, as far as it was watched. [s]"""
+        return time_s - self._since.get(about, self._since.get("", time_s))
 
     def time_of(self, about: str, figure: str) -> float | None:
         """Time of the latest observation of a figure; None without one. [s]"""
@@ -175,6 +183,7 @@ class ObservedWorld:
             "estimates": [[*key, asdict(one)] for key, one in self._estimates.items()],
             "latest": [[*key, *one] for key, one in self._latest.items()],
             "restarts": [list(one) for one in self._restarts],
+            "since": self._since,
         }
 
     def with_plain(self, content: Mapping[str, Any]) -> "ObservedWorld":
@@ -190,6 +199,7 @@ class ObservedWorld:
                 for about, figure, time_s, value in content["latest"]
             },
             _restarts=[(time_s, value) for time_s, value in content["restarts"]],
+            _since=dict(content["since"]),
         )
 
     def _require_known(self, seen: WorldObservation) -> None:

@@ -1,6 +1,7 @@
 """Verdict on the plan in force: stay, or move to a better one, with the reason in a line."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -47,6 +48,9 @@ class Stakes:
     ratios
         ``step_s / present_s`` on worlds drawn by the spread of the measurements; fewer than two
         say nothing about it.
+    lasts
+        Chance that the sites which the other plan needs besides are there for a time [s] more;
+        None: they do not go.
     """
 
     present_s: float
@@ -55,6 +59,7 @@ class Stakes:
     fades_per_s: float = 0.0
     lost_s: float = 0.0
     ratios: tuple[float, ...] = ()
+    lasts: Callable[[float], float] | None = None
 
     @property
     def saved_share(self) -> float:
@@ -121,7 +126,8 @@ def chance_of_paying(rule: PayoffRule, stakes: Stakes, cost_s: float) -> float:
     congestions end and what a lost site brings back stays. One that has lasted for a time ``a``
     lasts for ``t`` more with the chance ``((b + a) / (b + a + t))^2``, ``b`` being 2 over the mean
     rate. ``t`` is ``c / (1 - r)`` and ``a`` what staying has lost over ``1 - r``; the mean over the
-    drawn ratios ``r``, 0 where ``t`` is beyond the horizon.
+    drawn ratios ``r``, 0 where ``t`` is beyond the horizon. Sites that come and go must besides
+    last for ``2 t``: one that goes costs a move back.
 
     Examples
     --------
@@ -137,11 +143,12 @@ def chance_of_paying(rule: PayoffRule, stakes: Stakes, cost_s: float) -> float:
     for saved in (1.0 - ratio for ratio in ratios):
         if cost_s >= rule.horizon_s * saved:
             chances.append(0.0)
-        elif math.isinf(known_s):
-            chances.append(1.0)
-        else:
+            continue
+        chance = 1.0 if stakes.lasts is None else stakes.lasts(2.0 * cost_s / saved)
+        if not math.isinf(known_s):
             lasted_s = known_s + stakes.lost_s / saved
-            chances.append((lasted_s / (lasted_s + cost_s / saved)) ** 2)
+            chance *= (lasted_s / (lasted_s + cost_s / saved)) ** 2
+        chances.append(chance)
     return fmean(chances)
 
 

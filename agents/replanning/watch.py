@@ -10,6 +10,7 @@ import numpy as np
 from agents.decision.bound_plan import BoundPlan
 from agents.decision.plan_document import read_document, write_document
 from agents.judge.placed_plans import place_on
+from agents.replanning.lasting_sites import lasting_sites
 from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
 from agents.replanning.observed_world import ObservedWorld, Taken, WorldObservation
 from agents.replanning.other_plans import OtherPlans, RememberedPlan
@@ -215,6 +216,7 @@ class Watch:
             cost=reachable_move(present.topology, present, best, self._replacement),
             fades_per_s=self.others.fades_per_s,
             lost_s=other.lost_s,
+            lasts=lasting_sites(self.world, _sites(best) - _sites(present), self.time_s),
         )
 
     def _saved_s(self, stakes: Stakes) -> float:
@@ -233,9 +235,8 @@ class Watch:
 
     def _rebinds(self, present: BoundPlan) -> WatchVerdict | None:
         """Bind the plan again where GPUs or loads of its sites have changed, if that pays."""
-        now, names = self.world.insides(), list(present.topology.index_of)
-        used = {names[site] for site in domains_in_use(present.plan)}
-        if all(now.get(one) == self.insides.get(one) for one in used):
+        now = self.world.insides()
+        if all(now.get(one) == self.insides.get(one) for one in _sites(present)):
             return None
         self.insides = now
         found = self.others.rebound(present, present.topology)
@@ -292,3 +293,8 @@ class Watch:
         if measured_s is None:
             return given
         return Replacement(restart_s=measured_s, pays_bytes=given is None or given.pays_bytes)
+
+
+def _sites(bound: BoundPlan) -> set[str]:
+    """Names of the domains that a plan uses."""
+    return {bound.topology.domains[site].name for site in domains_in_use(bound.plan)}

@@ -1,7 +1,7 @@
 """Law of the length of stays: a mixture of two log-normals, and its fit."""
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -44,6 +44,20 @@ class StayLaw:
         first = self.median_s * math.exp(self.sigma**2 / 2)
         other = self.other_median_s * math.exp(self.other_sigma**2 / 2)
         return self.weight * first + (1 - self.weight) * other
+
+    @classmethod
+    def of_mean(cls, mean_s: float) -> Self:
+        """Make stays of a mean length that are as heavy-tailed as those up in the traces of 2023.
+
+        Examples
+        --------
+        >>> round(StayLaw.of_mean(3600.0).mean_s, 6)
+        3600.0
+        """
+        require_positive("stay law", "mean_s", mean_s)
+        unit = cls(weight=0.55, median_s=1.0, sigma=0.6, other_median_s=8.0, other_sigma=1.4)
+        factor = mean_s / unit.mean_s
+        return replace(unit, median_s=factor, other_median_s=8.0 * factor)
 
     @classmethod
     def fitted(cls, lengths_s: Stays) -> Self:

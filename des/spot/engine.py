@@ -5,6 +5,7 @@ decides; then it works until the tick ends. `des.spot.batch` does the same, comp
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,8 +18,16 @@ FAILURES = 18
 """Stream of the random numbers of failures."""
 
 
-def run_spot(world: SpotWorld, policy: SpotPolicy, seed: int) -> SpotHistory:
+def run_spot(
+    world: SpotWorld,
+    policy: SpotPolicy,
+    seed: int,
+    *,
+    watch: Callable[[int], object] | None = None,
+) -> SpotHistory:
     """Run a job under a policy; the seed is that of server failures.
+
+    ``watch`` is told the offer that is held in each tick.
 
     Raises
     ------
@@ -32,6 +41,8 @@ def run_spot(world: SpotWorld, policy: SpotPolicy, seed: int) -> SpotHistory:
         if tick % world.ticks_per_decision == 0 or job.held == NOTHING:
             (offer,) = np.asarray(policy.choose(job.view(tick))).tolist()
             job.ask_for(offer, tick)
+        if watch is not None:
+            watch(job.held)
         job.work(tick)
     return job.history()
 

@@ -70,14 +70,13 @@ class StateSizes:
         -----
         A restart, what each site reads from storage, and before that what it lacks over the
         quickest link from a site that holds any: the slowest site counts. What is held by no
-        site comes from outside at no more than reading.
+        site that links join comes from outside at no more than reading.
         """
         lacks = np.maximum(shares[np.newaxis] - held[:, np.newaxis], 0.0) * self.state_bytes
         rates = np.where(held[:, :, np.newaxis] > 0, self.link_bytes_per_s, 0.0)
         rates[:, range(rates.shape[1]), range(rates.shape[1])] = 0.0
         best = np.broadcast_to(rates.max(axis=1)[:, np.newaxis, :], lacks.shape)
-        is_known = (held > 0).sum(axis=1)[:, np.newaxis, np.newaxis] > 0
-        is_sent = (lacks > 0) & is_known
+        is_sent = (lacks > 0) & (best > 0)
         links_s = np.divide(lacks, best, out=np.zeros_like(lacks), where=is_sent).max(axis=2)
         time_s: Table = self.restart_s + links_s + self.checkpoint_s(shares)
         return time_s
@@ -187,7 +186,7 @@ class Offers:
         gpus: npt.NDArray[np.int64],
         usd_per_gpu_s: Table,
         copies: Flags | None = None,
-        losses_per_s: float = 0.0,
+        losses_per_s: Table | float = 0.0,
         failures_per_gpu_s: float = FAILURES_PER_GPU_S,
     ) -> "Offers":
         """Offers of sets of sites.
@@ -201,7 +200,8 @@ class Offers:
         copies
             Sites that keep a standby copy of the whole state, (C, S): moves there send nothing.
         losses_per_s
-            Rate at which a held site goes away, for the period of checkpoints.
+            Rate at which a held site goes away, for the period of checkpoints: of all, or the mean
+            of each offer, (C,).
         """
         kept = shares if copies is None else np.maximum(shares, copies)
         held = np.vstack([kept, np.zeros((1, kept.shape[1]))])

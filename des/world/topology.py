@@ -14,6 +14,7 @@ from des.base.extras import require_extra
 from des.base.lazy import lazy_imports
 from des.dynamics import STEADY, Law, Movement, UniformLaw
 from des.dynamics.link_course import Weather
+from des.dynamics.site_law import SpotLaw
 from des.world.domain import Domain
 from des.world.packet_transport import PacketTransport
 from des.world.routes import lowest_latency_path
@@ -24,8 +25,8 @@ with lazy_imports(__name__):
     import networkx as nx
 
 MOST_DOMAINS = 1000
-"""Bound of the domains of a world: every two may have a link each way, so a thousand have a million
-links, which take about a gigabyte. Files of more are refused before their links are made."""
+"""Bound of the domains of a world: a thousand may have a million links, about a gigabyte. Files of
+more are refused before their links are made."""
 
 
 def require_few_domains(field: str, count: int) -> None:
@@ -72,11 +73,10 @@ class Topology:
     """Domains in a fixed order, the links between them and the law by which the links move.
 
     ``links`` are ordered by (source, target) position of their domains, so equal worlds are equal
-    values. ``dynamics`` says how links may move; ``movement`` is set on a topology whose
-    links keep moving while an iteration runs (see `des.dynamics`).
-    ``routing_latencies_s``, one per link, are what routes are chosen by; None means those of the
-    links. A drawn epoch keeps those of its world, as routing tables do not follow jitter.
-    ``transport`` says how messages share the links.
+    values. ``dynamics`` says how links may move; ``movement`` is set where they keep moving while
+    an iteration runs. ``routing_latencies_s``, one per link, are what routes are chosen by; None
+    means those of the links. A drawn epoch keeps those of its world, as routing tables do not
+    follow jitter. ``transport`` says how messages share links, ``availability`` which domains go.
     """
 
     domains: tuple[Domain, ...]
@@ -85,6 +85,7 @@ class Topology:
     movement: Movement | None = None
     routing_latencies_s: tuple[float, ...] | None = None
     transport: Transport = PLAIN
+    availability: SpotLaw | None = None
 
     def __post_init__(self) -> None:
         if not self.domains:
@@ -231,15 +232,14 @@ class Topology:
 
     def scaled(self, bandwidth_factors: np.ndarray, latency_factors: np.ndarray) -> "Topology":
         """Return the same world with each link's figures times its factors, and no movement."""
+        factors = zip(bandwidth_factors.tolist(), latency_factors.tolist(), strict=True)
         links = tuple(
             replace(
                 link,
                 bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * bandwidth_factor,
                 latency_s=link.latency_s * latency_factor,
             )
-            for link, bandwidth_factor, latency_factor in zip(
-                self.links, bandwidth_factors.tolist(), latency_factors.tolist(), strict=True
-            )
+            for link, (bandwidth_factor, latency_factor) in zip(self.links, factors, strict=True)
         )
         routing = self.routing_latencies_s or tuple(link.latency_s for link in self.links)
         return replace(self, links=links, movement=None, routing_latencies_s=routing)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from agents.replanning.spot.table import METHODS, SpotCase
 from des.base.document import DOCUMENT
 from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Points
@@ -21,8 +22,6 @@ from des.spot.offers import Table
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.report import Bound, Reproduction
 from scenarios.reproduce.spot_methods import (
-    METHODS,
-    SpotCase,
     clairvoyant_tokens,
     half_width,
     shares_by_reading,

@@ -1,15 +1,14 @@
 """Suites of jobs on sites that come and go, and the rules that are tuned and judged on them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
 from agents.replanning.spot.clairvoyant import most_tokens
-from agents.replanning.spot.look_ahead import SampledRule, SeasonalRule, fit_season
-from agents.replanning.spot.rules import HysteresisRule, OfferTables, SurvivalRule
+from agents.replanning.spot.look_ahead import fit_season
+from agents.replanning.spot.table import HOUR_S, SpotCase, SpotMethod
 from des.base.command import UsageError
 from des.dynamics.site_course import SiteCourse
 from des.dynamics.site_law import SpotLaw
@@ -28,20 +27,6 @@ DECISION_S = 780.0
 _KNOWN = "1-node/aws-02-15-2023"
 _UNSEEN = {"2022": ("1-node/aws-10-26-2022", 1), "16_nodes": ("16-node/aws-08-27-2023", 16)}
 _HALF = 0.5
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SpotCase:
-    """A world, and what was learnt beforehand about its sites.
-
-    ``law`` and ``season`` are fitted to what came before, or to other sites; None: no season was.
-    """
-
-    name: str
-    model: str
-    world: SpotWorld
-    law: SpotLaw
-    season: tuple[Table, Table] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,56 +123,6 @@ def _short_stays() -> SiteCourse:
     return draw_course(law, 2, 11_680, 600.0).thinned(3.0)
 
 
-_HOUR_S = 3600.0
-_HORIZONS_H = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpotMethod:
-    """A rule: what makes it for some cases with a horizon [s], and the horizons to choose from."""
-
-    make: Callable[[Sequence[SpotCase], float], SpotPolicy]
-    horizons_h: tuple[float, ...] = _HORIZONS_H
-
-
-def _tables(cases: Sequence[SpotCase]) -> OfferTables:
-    return OfferTables.of([case.world for case in cases])
-
-
-def _seasonal(cases: Sequence[SpotCase], horizon_s: float) -> SeasonalRule:
-    seasons = [case.season for case in cases if case.season is not None]
-    if len(seasons) < len(cases):
-        raise ValueError("seasonal: cases must have a season, got some without")
-    profile, left = (np.stack([season[side] for season in seasons]) for side in (0, 1))
-    return SeasonalRule(tables=_tables(cases), profile=profile, left=left, horizon_s=horizon_s)
-
-
-def _hysteresis(cases: Sequence[SpotCase], horizon_s: float) -> HysteresisRule:
-    return HysteresisRule(tables=_tables(cases), horizon_s=horizon_s)
-
-
-def _survival(cases: Sequence[SpotCase], horizon_s: float) -> SurvivalRule:
-    stays_up = np.stack([case.law.figures[:, 0] for case in cases])
-    return SurvivalRule(tables=_tables(cases), stays_up=stays_up, horizon_s=horizon_s)
-
-
-def _sample(cases: Sequence[SpotCase], horizon_s: float) -> SampledRule:
-    figures = np.stack([case.law.figures for case in cases])
-    return SampledRule(tables=_tables(cases), figures=figures, horizon_s=horizon_s)
-
-
-METHODS: Mapping[str, SpotMethod] = MappingProxyType(
-    {
-        "greedy": SpotMethod(make=_hysteresis, horizons_h=(np.inf,)),
-        "hysteresis": SpotMethod(make=_hysteresis),
-        "survival": SpotMethod(make=_survival),
-        "seasonal": SpotMethod(make=_seasonal),
-        "sampled": SpotMethod(make=_sample, horizons_h=(2.0, 4.0, 8.0)),
-    }
-)
-"""All rules, in the order of tables."""
-
-
 def clairvoyant_tokens(cases: Sequence[SpotCase]) -> Table:
     """Most tokens of each case, (N,)."""
     return np.array([most_tokens(case.world) for case in cases])
@@ -203,7 +138,7 @@ def shares_by_reading(
     method: SpotMethod, horizon_h: float, cases: Sequence[SpotCase], most: Table
 ) -> Table:
     """`shares_of` a rule, case by case in the engine to read: equal, and slow."""
-    policies = [method.make([case], horizon_h * _HOUR_S) for case in cases]
+    policies = [method.make([case], horizon_h * HOUR_S) for case in cases]
     pairs = zip(cases, policies, strict=True)
     return _shares([run_spot(case.world, policy, 0) for case, policy in pairs], most)
 
@@ -218,7 +153,7 @@ def tune_horizon_h(method: SpotMethod, cases: Sequence[SpotCase], most: Table) -
     if len(method.horizons_h) == 1:
         return method.horizons_h[0]
     means = [
-        float(shares_of(method.make(cases, horizon_h * _HOUR_S), cases, most).mean())
+        float(shares_of(method.make(cases, horizon_h * HOUR_S), cases, most).mean())
         for horizon_h in method.horizons_h
     ]
     return method.horizons_h[int(np.argmax(means))]

@@ -26,14 +26,18 @@ from scenarios.frame.outputs import OutputChoice, repetition_of, require_no_run,
 from scenarios.frame.report import Report
 from scenarios.iteration.iteration_tables import plain_console
 from scenarios.run.training_run_config import DECIDERS, PROG, Config
-from scenarios.run.training_run_scenario import TrainingRunScenario, load_training_run
+from scenarios.run.training_run_scenario import (
+    TrainingRunScenario,
+    load_training_run,
+    read_plan,
+)
 
 with lazy_imports(__name__):
     from rich import progress as rich_progress
 
     from agents.replanning import training_planner
     from des.views import plan_views
-    from scenarios.run import training_run_figure
+    from scenarios.run import spot_run, training_run_figure
 
 
 OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold", "replan_every")
@@ -90,6 +94,8 @@ examples:
       --model llama2_7b --num-layers 16
       links that get congested, background jobs, and a move if it pays within four epochs
   python -m scenarios.training_run --placement "East*28,Central*26,West*26" --epochs 6 --epoch-s 600
+  python -m scenarios.training_run --network spot.yaml --planner sampled --epochs 72
+      a day on sites that come and go, by the section availability of the file
 
 Plans are completed to what the trainer runs on the GPUs there are, and --planner search_bound
 searches such plans in every epoch, in microbatches of the first one's size unless --microbatch-size
@@ -104,6 +110,8 @@ files written to --out:
   training_run.png             iteration times, what other jobs take, and moves, as a figure; with
                                it map, gantt, links and memory of the last plan (--figures)
   result.json                  sums, and the flags that they came from
+where sites come and go: sites.csv (which are up, what is held), rules.csv, report.html, sites.png
+  and result.json
 
 exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot be written;
   {EXIT_CODES}
@@ -114,6 +122,11 @@ exit codes: 0 done; 2 a flag, a file or the plan is wrong, or the files cannot b
 def main(config: Config, given: frozenset[str]) -> None:
     """Run the command on its settings."""
     check_given(config, given)
+    world = config.world(config.network) if config.plan is None else read_plan(config.plan).topology
+    if world.availability is not None:
+        return spot_run.run_on_spot(config, given, world, world.availability)
+    if "partial" in given:
+        raise UsageError(f"{PROG}: partial must be left out of a world without availability")
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     require_no_run(config.out)
     scenario = load_training_run(config)

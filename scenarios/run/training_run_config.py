@@ -9,6 +9,7 @@ from agents.planners.names import (
     RULE_NAMES,
     SCHEDULER_NAMES,
     SEARCH_BOUND,
+    SPOT_RULES,
 )
 from agents.trainers.table import DEFAULT_TRAINER, TRAINER_HELP
 from des.base.flags import option
@@ -47,7 +48,12 @@ class Config(PlacedFlags):
     )
     trainer: str = option(DEFAULT_TRAINER, TRAINER_HELP)
     planner: str | None = option(
-        None, f"decides every epoch, one of {', '.join(DECIDERS)}; none: the placement stays"
+        None,
+        f"decides every epoch, one of {', '.join(DECIDERS)}; where sites come and go, one of "
+        f"{', '.join(SPOT_RULES)}; none: the placement stays",
+    )
+    partial: bool = option(
+        False, "sites that come and go are seen only while held, and when asked for"
     )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
     loads: str | None = option(

@@ -40,6 +40,7 @@ from scenarios.run.training_run_config import DECIDERS, PROG, Config
 
 with lazy_imports(__name__):
     from agents.decision import plan_document
+    from agents.decision.bound_plan import BoundPlan
     from agents.search import bound_search, search
     from agents.trainers.trainer import Trainer
     from calibration.fit import corrections_file
@@ -140,12 +141,22 @@ class _Given(NamedTuple):
     plan: Plan | None
 
 
-def _of_document(path: Path) -> _Given:
-    """Read a complete plan."""
+def read_plan(path: Path) -> BoundPlan:
+    """Read a complete plan.
+
+    Raises
+    ------
+    ValueError
+        If the file holds none, or it cannot run.
+    """
     try:
-        bound = plan_document.read_document(parse_json(read_text(path, "plan ")))
+        return plan_document.read_document(parse_json(read_text(path, "plan ")))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _of_document(path: Path) -> _Given:
+    bound = read_plan(path)
     return _Given(bound.topology, bound.workload, bound.corrections, bound.plan)
 
 

@@ -26,9 +26,9 @@ with lazy_imports(__name__):
 
     from agents.hi_ppo.spot import batch, policy, task
     from agents.ppo import networks, ppo_config, trainer
+    from agents.replanning.spot.table import SpotCase
     from scenarios.frame import outputs
     from scenarios.reproduce import cases, spot_methods, spot_sites
-    from scenarios.reproduce.spot_methods import SpotCase
     from scenarios.train import ppo_training, spot_worlds
 
 PROG = f"{TRAIN} spot"

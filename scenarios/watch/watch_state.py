@@ -15,7 +15,7 @@ from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_json
 
 FORMAT = "eastwest-watch"
-VERSION = 2
+VERSION = 3
 
 
 class _StateForm(StrictForm):

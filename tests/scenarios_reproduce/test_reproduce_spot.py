@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from spot_cases import write_clone
 
+from agents.replanning.spot.table import METHODS
 from des.base.command import UsageError
 from des.worlds.generator import PlaneWorlds
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.command import main
 from scenarios.reproduce.spot_methods import (
-    METHODS,
     clairvoyant_tokens,
     half_width,
     shares_by_reading,

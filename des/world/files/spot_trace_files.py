@@ -66,6 +66,13 @@ def read_spot_traces(folder: Path, *, least_servers: int = 1) -> SiteCourse:
     return SiteCourse(sites=names, tick_s=gap_s, up=counts >= least_servers)
 
 
+def read_spot_trace(path: Path, *, least_servers: int = 1) -> SiteCourse:
+    """Read one zone, as `read_spot_traces` reads all of a folder."""
+    trace = _read(path)
+    up = np.array(trace.data)[:, np.newaxis] >= least_servers
+    return SiteCourse(sites=(path.stem,), tick_s=trace.metadata.gap_seconds, up=up)
+
+
 def _read(path: Path) -> _Trace:
     try:
         return _Trace.model_validate(read_json(path))

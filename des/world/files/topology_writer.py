@@ -15,6 +15,7 @@ from des.base.quantities import (
 )
 from des.devices.presets import KIND_NAMES
 from des.world.domain import Domain
+from des.world.files.availability_form import availability_entry
 from des.world.files.dynamics_forms import law_entry
 from des.world.files.runtime_form import runtime_entry
 from des.world.files.topology_yaml import from_yaml, topology_of
@@ -111,6 +112,8 @@ def _entry_of(topology: Topology, folder: Path | None = None) -> dict[str, objec
     }
     if topology.transport != PLAIN:
         content["transport"] = _transport_entry(topology.transport)
+    if topology.availability is not None:
+        content["availability"] = availability_entry(topology.availability)
     return content
 
 

@@ -1,6 +1,7 @@
 """The YAML form of a topology: domains, and links between them, two-way unless they say not."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import Field
 from des.base.strict_forms import StrictForm
 from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
 from des.world.domain import Domain
+from des.world.files.availability_form import AvailabilityForm
 from des.world.files.dynamics_forms import read_law
 from des.world.files.quantity_fields import Bandwidth, Latency, Price
 from des.world.files.site_form import SiteForm
@@ -58,6 +60,7 @@ class _YamlForm(StrictForm):
     topology: _TopologyForm
     dynamics: object = Field(default_factory=dict)
     transport: TransportForm = TransportForm()
+    availability: AvailabilityForm | None = None
 
 
 class _UniqueKeyLoader(SAFE_LOADER):  # type: ignore[misc]
@@ -113,4 +116,7 @@ def topology_of(content: object, folder: Path = Path()) -> Topology:
         link for entry in form.topology.cross_domain_links for link in entry.to_links(parts)
     ]
     law = read_law(form.dynamics, folder)
-    return Topology.of(made, links, law, form.transport.to_transport())
+    topology = Topology.of(made, links, law, form.transport.to_transport())
+    if form.availability is None:
+        return topology
+    return replace(topology, availability=form.availability.to_law(topology.index_of, folder))
