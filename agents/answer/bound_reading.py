@@ -1,6 +1,6 @@
 """Reading of the files and flags of a question to a trainer."""
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,9 +87,20 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         objective=objective_of(config),
         in_force=None if config.last is None else _bound_in_force(config.last, bare, job),
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
-        notes=(*((note,) if note else ()), *layers_note(job.workload(1))),
+        notes=(*((note,) if note else ()), *layers_note(job.workload(1)), *_comings(bare)),
         terms=_terms(config, given),
     )
+
+
+def _comings(topology: Topology) -> Iterator[str]:
+    """Note on sites that come and go, which a plan counts on."""
+    law = topology.availability
+    if law is not None:
+        shares = (f"{site.name} {100 * site.share_up:.0f} %" for site in law.sites)
+        yield (
+            f"sites come and go, up by their law: {', '.join(shares)} of the time; the plan counts "
+            "on all that it uses: eastwest run --planner sampled simulates holding and leaving them"
+        )
 
 
 def _terms(config: Config, given: Set[str]) -> RunTerms | None:

@@ -13,7 +13,7 @@ from agents.decision.training_job import TrainingJob
 from agents.planners.names import SPOT_RULES
 from agents.replanning.spot.clairvoyant import most_tokens
 from agents.replanning.spot.look_ahead import fit_season
-from agents.replanning.spot.searched_offers import offers_of, search_plans
+from agents.replanning.spot.searched_offers import OfferedWorlds, offers_of, search_plans
 from agents.replanning.spot.table import METHODS, SpotCase
 from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.table import trainer_named
@@ -29,7 +29,7 @@ from des.figures.palette import BLUE
 from des.figures.panels import Axis, Panel, named_rows
 from des.spot.engine import run_spot
 from des.spot.spot_law import draw_course
-from des.spot.world import SpotHistory, SpotWorld
+from des.spot.world import SpotHistory
 from scenarios.frame.outputs import OutputChoice, repetition_of, require_no_run, write_files
 from scenarios.frame.report import PageTable, Report
 from scenarios.iteration.iteration_tables import plain_console
@@ -108,10 +108,11 @@ def spot_case(config: Config, topology: Topology, law: SpotLaw) -> SpotCase:
         plans = (read_plan(config.plan),)
     law = law.over(list(topology.index_of))
     tick_s = config.epoch_s / _TICKS_PER_EPOCH
-    world = SpotWorld(
-        course=draw_course(law, config.seed, config.epochs * _TICKS_PER_EPOCH, tick_s),
+    worlds = OfferedWorlds(
         offers=offers_of(plans, law, config.restart_s),
-        notice_s=law.notice_s,
+        law=law,
+        num_ticks=config.epochs * _TICKS_PER_EPOCH,
+        tick_s=tick_s,
         ticks_per_decision=_TICKS_PER_EPOCH,
         sees_all=not config.partial,
     )
@@ -119,7 +120,7 @@ def spot_case(config: Config, topology: Topology, law: SpotLaw) -> SpotCase:
     return SpotCase(
         name=str(config.network),
         model=config.model,
-        world=world,
+        world=worlds(config.seed)[0],
         law=law,
         season=fit_season(days),
     )

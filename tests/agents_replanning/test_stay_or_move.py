@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agents.replanning.figure_estimates import UNMEASURED_SPREAD, FigureEstimate
 from agents.replanning.move_cost import MoveCost
-from agents.replanning.stay_or_move import PayoffRule, Stakes, weigh_move
+from agents.replanning.stay_or_move import PayoffRule, Stakes, chance_of_paying, weigh_move
 
 DAY = 86_400.0
 
@@ -60,6 +60,23 @@ def test_an_advantage_that_may_fade_before_it_has_paid_is_taken_once_it_has_last
     assert not moves[0.0].moves
     assert "pays after 50.0 min, which it does with a chance of 0.44, below 0.6" in moves[0.0].why
     assert moves[1200.0].moves
+
+
+def test_sites_that_go_must_last_for_the_move_there_and_back():
+    """A move of 600 s that saves a quarter pays after 2,400 s, there and back after 4,800 s."""
+    asked = []
+
+    def lasts(length_s):
+        asked.append(length_s)
+        return 0.35
+
+    stakes = Stakes(present_s=4.0, step_s=3.0, cost=cost(600.0), lasts=lasts)
+    assert chance_of_paying(PayoffRule(), stakes, 600.0) == 0.35
+    assert asked == [4800.0]
+    fading = replace(stakes, fades_per_s=1.0 / 1200.0)  # (2400 / 4800)^2 of it
+    assert chance_of_paying(PayoffRule(), fading, 600.0) == pytest.approx(0.25 * 0.35)
+    assert not weigh_move(PayoffRule(), stakes).moves
+    assert weigh_move(PayoffRule(confidence=0.3), stakes).moves
 
 
 def test_a_move_over_links_that_are_not_there_is_none():

@@ -136,7 +136,7 @@ def test_a_change_that_was_under_way_is_carried_out_by_the_next_process(asked, t
         (lambda text: text[: len(text) // 2], "not readable as JSON"),
         (lambda text: "", "the file is empty"),
         (lambda text: text.replace('"num_changes": 1', '"num_changes": 2'), "seal must be"),
-        (lambda text: text.replace('"version": 2', '"version": 1', 1), "format and version"),
+        (lambda text: text.replace('"version": 3', '"version": 2', 1), "format and version"),
         (lambda text: "{}", "format: must be given"),
     ],
 )

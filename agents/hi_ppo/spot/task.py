@@ -42,7 +42,15 @@ class SpotObserver:
 
     @classmethod
     def of(cls, worlds: Sequence[SpotWorld], laws: Sequence[SpotLaw]) -> "SpotObserver":
-        """Observer of worlds with as many sites as each other, and the laws of their sites."""
+        """Observer of worlds with as many sites as each other, and the laws of their sites.
+
+        Raises
+        ------
+        ValueError
+            If there are more offers than an observation has room for.
+        """
+        if (count := max(len(world.offers.names) for world in worlds)) > MOST_OFFERS:
+            raise ValueError(f"spot observer: offers must be at most {MOST_OFFERS}, got {count}")
         figures = np.stack([law.figures for law in laws])
         return cls(tables=OfferTables.of(worlds), figures=figures)
 

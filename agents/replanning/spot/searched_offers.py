@@ -1,7 +1,7 @@
 """Offers of a job on a world whose sites come and go: the best plan of every set of sites."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -17,10 +17,43 @@ from agents.trainers.plan_checks import domains_in_use
 from des import NO_CORRECTIONS, InfeasiblePlacementError, Plan
 from des.dynamics.site_law import SpotLaw
 from des.spot.offers import Offers, StateSizes
+from des.spot.spot_law import draw_course
+from des.spot.world import SpotWorld
 from des.world.lost_parts import with_domains
 
 MOST_SITES = 8
 """Most sites that come and go: every set of them is searched, 255 of eight."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfferedWorlds:
+    """The world of a seed, and the law of its sites: offers on courses of a law.
+
+    Attributes
+    ----------
+    law
+        Of all sites of the offers.
+    sees_all, ticks_per_decision
+        See `des.spot.world.SpotWorld`.
+    """
+
+    offers: Offers
+    law: SpotLaw
+    num_ticks: int
+    tick_s: float
+    ticks_per_decision: int = 4
+    sees_all: bool = True
+
+    def __call__(self, seed: int) -> tuple[SpotWorld, SpotLaw]:
+        """Return the world of a seed."""
+        world = SpotWorld(
+            course=draw_course(self.law, seed, self.num_ticks, self.tick_s),
+            offers=self.offers,
+            notice_s=self.law.notice_s,
+            ticks_per_decision=self.ticks_per_decision,
+            sees_all=self.sees_all,
+        )
+        return world, self.law
 
 
 def search_plans(request: PlanRequest, law: SpotLaw) -> tuple[BoundPlan, ...]:

@@ -1,0 +1,157 @@
+"""The command of a training run on a world whose sites come and go."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_output import assert_refused, printed_by
+from documented import ROOT, files_of, section, shown_on
+from spot_cases import three_sites
+
+from des.spot.spot_law import draw_course
+from scenarios.decide import main as decide
+from scenarios.run.command import main
+
+WORLD = """\
+topology:
+  domains:
+    - &site {name: A, num_gpus: 8, gpu: a100, intra_bandwidth: 300GB/s, intra_latency: 5us}
+    - {<<: *site, name: B}
+    - {<<: *site, name: C, gpu_price_usd_per_hour: 2.0}
+  cross_domain_links:
+    - {source: A, dest: B, bandwidth: 20Gbps, latency: 5ms}
+    - {source: B, dest: C, bandwidth: 20Gbps, latency: 5ms}
+    - {source: A, dest: C, bandwidth: 20Gbps, latency: 5ms}
+availability:
+  notice: none
+  sites:
+    A: {up: 2h, down: 30min}
+    B: {up: 3h, down: 1h}
+"""
+JOB = ["--model", "llama2_7b", "--num-layers", "8", "--microbatches", "16"]
+QUICK = [*JOB, "--epochs", "48", "--epoch-s", "600", "--horizon-epochs", "12", "--seed", "3"]
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """File of a world with two sites that come and go, and one that stays."""
+    path = tmp_path_factory.mktemp("world") / "spot.yaml"
+    path.write_text(WORLD, encoding="utf-8")
+    return str(path)
+
+
+def run(folder, *flags):
+    """Run the command and return its files."""
+    assert main([*flags, "--out", str(folder)]) == 0
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def sampled(network, tmp_path_factory):
+    """A run of eight hours decided by sampled control, and its files."""
+    folder = tmp_path_factory.mktemp("sampled") / "run"
+    return run(folder, "--network", network, "--planner", "sampled", *QUICK)
+
+
+def test_what_is_held_is_up_and_adds_up_to_the_time_held(sampled):
+    said = json.loads(sampled["result.json"])
+    ticks = list(csv.DictReader(sampled["sites.csv"].decode().splitlines()))
+
+    assert len(ticks) == 48 * 4
+    held = [one for one in ticks if one["held"]]
+    assert held
+    for one in held:
+        assert all(one[name] == "1" for name in one["held"].split("+"))
+    assert all(one["C"] == "1" for one in ticks)
+    assert said["held_s"] == len(held) * 150.0
+    paid = sum("C" in one["held"].split("+") for one in held) * 150.0 * 8 * 2.0 / 3600.0
+    assert said["usd"] == pytest.approx(paid)
+
+
+def test_every_rule_is_beside_the_one_asked_for_and_none_beats_the_clairvoyant(sampled):
+    said = json.loads(sampled["result.json"])
+    rules = {row["rule"]: row for row in csv.DictReader(sampled["rules.csv"].decode().splitlines())}
+
+    assert list(rules) == ["greedy", "hysteresis", "survival", "seasonal", "sampled"]
+    assert float(rules["sampled"]["tokens"]) == said["tokens"]
+    for row in rules.values():
+        assert 0.0 < float(row["tokens"]) <= said["clairvoyant_tokens"]
+    assert said["share_of_clairvoyant"] == said["tokens"] / said["clairvoyant_tokens"]
+
+
+def test_the_recorded_flags_make_the_same_bytes_again(sampled, tmp_path):
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(json.loads(sampled["result.json"])["config"]), encoding="utf-8")
+
+    assert run(tmp_path / "second", "--config", str(again)) == sampled
+
+
+def test_partial_sight_asks_for_sites_that_are_down(sampled, network, tmp_path):
+    flags = ["--network", network, "--planner", "sampled", *QUICK, "--partial", "--figures", ""]
+    said = json.loads(run(tmp_path / "run", *flags)["result.json"])
+
+    assert said["clairvoyant_tokens"] == json.loads(sampled["result.json"])["clairvoyant_tokens"]
+    assert said["num_refused"] > 0
+    assert said["share_of_clairvoyant"] <= 1.0
+
+
+def test_a_plan_that_stays_is_held_whenever_its_sites_are_up(network, tmp_path, capsys):
+    assert decide(["--network", network, *JOB, "--json"]) == 0
+    plan = tmp_path / "plan.json"
+    document = json.loads(capsys.readouterr().out)
+    plan.write_text(json.dumps(document), encoding="utf-8")
+    flags = ["--plan", str(plan), "--epochs", "48", "--epoch-s", "600", "--seed", "3"]
+    files = run(tmp_path / "run", *flags, "--figures", "")
+
+    used = "+".join(one["name"] for one in document["sites"] if one["stages"])
+    ticks = list(csv.DictReader(files["sites.csv"].decode().splitlines()))
+    for one in ticks:
+        is_up = all(one[name] == "1" for name in used.split("+"))
+        assert one["held"] == (used if is_up else "")
+    assert json.loads(files["result.json"])["offers"] == [used]
+
+
+def test_decide_says_that_its_sites_come_and_go(network, capsys):
+    assert decide(["--network", network, *JOB]) == 0
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "sites come and go, up by their law: A 80 %, B 75 % of the time" in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "planner must be one of greedy, hysteresis, survival, seasonal, sampled"),
+        (["--planner", "exact"], "planner must be one of greedy.*got exact"),
+        (["--planner", "greedy", "--dynamics", "ou"], "dynamics must be left out where sites come"),
+        (["--planner", "greedy", "--loads", "A=0.1/0"], "loads must be left out where sites come"),
+    ],
+)
+def test_flags_that_say_nothing_there_are_refused(flags, message, network, tmp_path, capsys):
+    argv = ["--network", network, *JOB, *flags, "--out", str(tmp_path / "run")]
+    assert_refused(main, argv, message, capsys, unwritten=tmp_path / "run")
+
+
+def test_partial_sight_is_refused_where_no_site_goes(tmp_path, capsys):
+    argv = ["--partial", "--out", str(tmp_path / "run")]
+    message = "partial must be left out of a world without availability"
+    assert_refused(main, argv, message, capsys, unwritten=tmp_path / "run")
+
+
+def test_the_world_and_the_command_of_the_page(tmp_path, monkeypatch):
+    """The section of the page in the world of the README, with a trace of a zone."""
+    page = section("worlds.md", "Sites that come and go")
+    (availability,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    sites = files_of(ROOT / "README.md")["sites.yaml"]
+    monkeypatch.chdir(tmp_path)
+    Path("spot.yaml").write_text(sites + availability, encoding="utf-8")
+    counts = draw_course(three_sites(), 3, 4000, 195.0).up[:, 0].astype(int).tolist()
+    trace = {"metadata": {"gap_seconds": 195}, "data": counts}
+    Path("paris.json").write_text(json.dumps(trace), encoding="utf-8")
+    shown = shown_on(ROOT / "docs" / "worlds.md")
+    (command,) = (each.normal for each in shown if "spot.yaml" in each.normal)
+
+    assert "% of what a clairvoyant trains" in printed_by(command)
+    assert json.loads(Path("runs/training_run/result.json").read_text("utf-8"))["num_moves"] > 0
