@@ -87,6 +87,13 @@ class RandomChoice:
         return np.where(offers >= self._num_offers, view.held, offers)
 
 
+def write_trace(path: Path) -> None:
+    """Write the trace of a site, nine days long."""
+    counts = draw_course(three_sites(), 3, 4000, 195.0).up[:, 0].astype(int).tolist()
+    trace = {"metadata": {"gap_seconds": 195}, "data": counts}
+    path.write_text(json.dumps(trace), encoding="utf-8")
+
+
 def write_clone(folder: Path) -> Path:
     """Write a folder like that of the public traces, of a law, two days long."""
     for place, (path, zones, gap_s, most) in enumerate(

@@ -74,7 +74,8 @@ def suites_of(traces: Path | None, rows: Sequence[SiteSets], *, sees_all: bool) 
     judged = {"known": _cases(after, rows, law, season, sees_all=sees_all)}
     for name, course in unseen.items():
         count = len(course.sites)
-        same = replace(pooled, sites=pooled.sites[:1] * count)
+        sites = tuple(replace(pooled.sites[0], name=name) for name in course.sites)
+        same = replace(pooled, sites=sites)
         usual = [np.repeat(table.mean(axis=0, keepdims=True), count, axis=0) for table in season]
         judged[name] = _cases(course, rows, same, usual, sees_all=sees_all)
     training = _cases(before, rows, law, season, sees_all=sees_all)

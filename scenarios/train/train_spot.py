@@ -26,6 +26,7 @@ with lazy_imports(__name__):
 
     from agents.hi_ppo.spot import batch, policy, task
     from agents.ppo import networks, ppo_config, trainer
+    from agents.replanning.spot import table
     from agents.replanning.spot.table import SpotCase
     from scenarios.frame import outputs
     from scenarios.reproduce import cases, spot_methods, spot_sites
@@ -88,7 +89,7 @@ def run(arguments: Sequence[str], prog: str) -> int:
             return INTERRUPTED
     most = spot_methods.clairvoyant_tokens(suites.training)
     rules_h = {
-        rule: spot_methods.tune_horizon_h(spot_methods.METHODS[rule], suites.training, most)
+        rule: spot_methods.tune_horizon_h(table.METHODS[rule], suites.training, most)
         for rule in _RULES
     }
     frame = pd.DataFrame(
@@ -136,8 +137,7 @@ def _rows(
     most = spot_methods.clairvoyant_tokens(judged)
     worlds, laws = [case.world for case in judged], [case.law for case in judged]
     methods = {
-        rule: [spot_methods.METHODS[rule].make(judged, hours * 3600.0)]
-        for rule, hours in rules_h.items()
+        rule: [table.METHODS[rule].make(judged, hours * 3600.0)] for rule, hours in rules_h.items()
     }
     learnt = [policy.spot_network(path) for path in paths]
     methods["learnt"] = [policy.LearntSpotPolicy.of(each, worlds, laws) for each in learnt]

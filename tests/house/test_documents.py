@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from documented import Shown
+from spot_cases import write_trace
 
 from des import read_topology
 from des.figures.paper import image_bytes
@@ -18,8 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 WORLDS_PAGE = (ROOT / "docs/worlds.md").read_text("utf-8")
 BLOCKS = re.findall(r"```yaml\n(?!# model)(.*?)```", WORLDS_PAGE, re.S)
 (PROFILE,) = re.findall(r"```csv\n(.*?)```", WORLDS_PAGE, re.S)
-FILE_KEYS = ("topology", "dynamics", "transport")
-SECTIONS = [part for block in BLOCKS for part in re.split(r"(?m)^(?=dynamics:|transport:)", block)]
+FILE_KEYS = ("topology", "dynamics", "transport", "availability")
+SECTIONS = [
+    part
+    for block in BLOCKS
+    for part in re.split(r"(?m)^(?=dynamics:|transport:|availability:)", block)
+]
 
 
 @pytest.mark.parametrize("section", [section for section in SECTIONS if section.strip()])
@@ -32,6 +37,7 @@ def test_every_section_in_the_page_on_worlds_can_be_read(section, tmp_path):
     head = "time_s,source,target,bandwidth_bytes_per_s,latency_s\n"
     (tmp_path / "trace.csv").write_text(head + "".join(rows), "utf-8")
     (tmp_path / "my_profile.csv").write_text(PROFILE, "utf-8")
+    write_trace(tmp_path / "west.json")
     path = tmp_path / "world.yaml"
     keys = yaml.safe_load(section)
     of_the_file = {key: keys.pop(key) for key in tuple(keys) if key in FILE_KEYS}

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from command_output import assert_refused, printed_by
-from documented import ROOT, files_of, section, shown_on
-from spot_cases import three_sites
+from documented import ROOT, section, shown_on
+from spot_cases import write_trace
 
-from des.spot.spot_law import draw_course
+from des import read_topology
+from des.world.files.topology_writer import to_yaml
 from scenarios.decide import main as decide
 from scenarios.run.command import main
 
@@ -141,15 +142,13 @@ def test_partial_sight_is_refused_where_no_site_goes(tmp_path, capsys):
 
 
 def test_the_world_and_the_command_of_the_page(tmp_path, monkeypatch):
-    """The section of the page in the world of the README, with a trace of a zone."""
+    """The section of the page in a shipped world, with a trace of a zone."""
     page = section("worlds.md", "Sites that come and go")
     (availability,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    sites = files_of(ROOT / "README.md")["sites.yaml"]
     monkeypatch.chdir(tmp_path)
+    sites = to_yaml(read_topology("east_central_west"))
     Path("spot.yaml").write_text(sites + availability, encoding="utf-8")
-    counts = draw_course(three_sites(), 3, 4000, 195.0).up[:, 0].astype(int).tolist()
-    trace = {"metadata": {"gap_seconds": 195}, "data": counts}
-    Path("paris.json").write_text(json.dumps(trace), encoding="utf-8")
+    write_trace(Path("west.json"))
     shown = shown_on(ROOT / "docs" / "worlds.md")
     (command,) = (each.normal for each in shown if "spot.yaml" in each.normal)
 

@@ -9,7 +9,7 @@ from spot_cases import stays
 
 from agents.decision.training_job import TrainingJob
 from agents.replanning.move_cost import checkpoint_bytes
-from agents.replanning.spot.searched_offers import OfferedWorlds, offers_of, search_plans
+from agents.replanning.searched_offers import OfferedWorlds, offers_of, search_site_sets
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.trainers.plan_checks import domains_in_use
@@ -34,7 +34,7 @@ def law(names="AB"):
 @pytest.fixture(scope="module")
 def plans():
     """The best plans, A and B coming and going."""
-    return search_plans(REQUEST, law())
+    return search_site_sets(REQUEST, law())
 
 
 def test_each_set_of_sites_has_its_best_plan_and_each_plan_comes_once(plans):
@@ -63,7 +63,7 @@ def test_a_move_between_single_sites_takes_the_state_over_the_link_and_from_stor
     """State over 1.25 GB/s, then read at 1 GB/s by one server, then a restart of 60 s."""
     (single,) = (one for one in plans if set(domains_in_use(one.plan)) == {2})
     only = replace(single, step_s=1.0)
-    there = search_plans(replace(REQUEST, topology=WORLD), law("BC"))
+    there = search_site_sets(replace(REQUEST, topology=WORLD), law("BC"))
     (other,) = (one for one in there if set(domains_in_use(one.plan)) == {0})
 
     offers = offers_of((only, other), law(), restart_s=60.0)
@@ -75,7 +75,7 @@ def test_a_move_between_single_sites_takes_the_state_over_the_link_and_from_stor
 
 def test_sites_that_no_links_join_take_the_state_from_storage_alone(plans):
     apart = Topology.of(WORLD.domains, [])
-    plans_apart = search_plans(replace(REQUEST, topology=apart), law())
+    plans_apart = search_site_sets(replace(REQUEST, topology=apart), law())
     offers = offers_of(plans_apart, law(), restart_s=60.0)
 
     state = checkpoint_bytes(plans[0].workload)
@@ -109,4 +109,4 @@ def test_more_sites_than_can_be_searched_are_refused():
     many = SpotLaw(sites=tuple(replace(law().sites[0], name=f"s{at}") for at in range(9)))
 
     with pytest.raises(ValueError, match=r"availability\.sites: must be at most 8.*got 9"):
-        search_plans(REQUEST, many)
+        search_site_sets(REQUEST, many)

@@ -56,7 +56,7 @@ class OfferedWorlds:
         return world, self.law
 
 
-def search_plans(request: PlanRequest, law: SpotLaw) -> tuple[BoundPlan, ...]:
+def search_site_sets(request: PlanRequest, law: SpotLaw) -> tuple[BoundPlan, ...]:
     """Return the best plans of all sets of sites that may be up at once, each plan once.
 
     Raises
