@@ -125,7 +125,7 @@ def main(config: Config, given: frozenset[str]) -> None:
     world = config.world(config.network) if config.plan is None else read_plan(config.plan).topology
     if world.availability is not None:
         return spot_run.run_on_spot(config, given, world, world.availability)
-    if "partial" in given:
+    if config.partial:
         raise UsageError(f"{PROG}: partial must be left out of a world without availability")
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work
     require_no_run(config.out)
@@ -187,7 +187,7 @@ def training_run_summary(
     config: Config, scenario: TrainingRunScenario, history: TrainingHistory
 ) -> dict[str, object]:
     """Return the content of result.json."""
-    left_out = {"out", "figures", "parquet", *idle_fields(config)}
+    left_out = {"out", "figures", "parquet", "partial", *idle_fields(config)}
     changes = [row for row in history.epochs if row.migration_s > 0]
     return {
         "num_iterations": len(history.iterations),

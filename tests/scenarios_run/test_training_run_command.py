@@ -3,18 +3,21 @@
 import dataclasses
 import io
 import json
+import shutil
 from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from command_output import assert_refused, examples_of, help_of
+from spot_cases import three_sites
 
 from des import Parallelism, Placement, Plan, build_workload, read_topology
 from des.dynamics import DYNAMICS
 from des.training.background import BackgroundLoad
 from des.training.training_run import run_training
 from des.training.training_settings import TrainingRun
+from des.world.files.topology_writer import write_topology
 from des.worlds import EAST_CENTRAL_WEST
 from scenarios.run.command import main
 from scenarios.run.training_run_config import Config
@@ -221,8 +224,14 @@ def test_help_explains_every_flag_with_examples_that_run(tmp_path, monkeypatch, 
     examples = examples_of(
         help_of(main, capsys, fields=dataclasses.fields(Config)), "scenarios.training_run"
     )
-    assert len(examples) == 3
+    assert len(examples) == 4
     monkeypatch.chdir(tmp_path)
+    world = replace(read_topology(EAST_CENTRAL_WEST), availability=three_sites().over(["East"]))
+    write_topology("spot.yaml", world)
     for example in examples:
         assert main([*example, "--epochs", "2"]) == 0
-        assert sorted(path.name for path in tmp_path.glob("runs/training_run/*")) == FILES
+        is_spot = "spot.yaml" in example
+        files = ["report.html", "result.json", "rules.csv", "sites.csv", "sites.png"]
+        written = sorted(path.name for path in tmp_path.glob("runs/training_run/*"))
+        assert written == (files if is_spot else FILES)
+        shutil.rmtree("runs/training_run")
