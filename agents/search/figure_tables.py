@@ -126,8 +126,8 @@ class FigureTables:
         Shaped (settings, sites), infinite where a site has no device.
         """
         num_devices = np.array([self.num_devices(one.degrees) for one in settings])
-        counts = np.array([[self.job.num_sequences / together_of(one)] for one in settings])
-        whole_s = counts * self._both_s(settings)
+        counts = self.job.num_sequences / np.array(list(map(together_of, settings)))
+        whole_s = counts[:, np.newaxis] * self._both_s(settings)
         return np.where(num_devices > 0, whole_s / np.maximum(num_devices, 1), np.inf)
 
     def _both_s(self, settings: Sequence[BoundSetting]) -> np.ndarray:
