@@ -53,16 +53,18 @@ def _figures(plan: Plan, topology: Topology) -> dict[tuple[str, ...], float]:
     for domain in (topology.domains[number] for number in used):
         found[domain.name, "speed"] = domain.attainable_flops_per_s
         found[domain.name, "memory"] = domain.gpu_memory_bytes
-    pairs = set(permutations(used, 2)) if plan.replicas else _borders(plan)
-    for ends in sorted(pairs):
+    for ends in sorted(ways_in_use(plan)):
         for link in (topology.links[number] for number in topology.route(*ends)):
             found[link.source, link.target, "bandwidth"] = link.bandwidth_bytes_per_s
             found[link.source, link.target, "latency"] = link.latency_s
     return found
 
 
-def _borders(plan: Plan) -> set[tuple[int, int]]:
-    """Pairs of domains between which a pipeline sends, both ways."""
+def ways_in_use(plan: Plan) -> set[tuple[int, int]]:
+    """Pairs of domains between which a plan sends, both ways; with replicas, any two of them."""
+    if plan.replicas:
+        used = {domain for one in plan.placements for domain in one.domain_of_layer}
+        return set(permutations(used, 2))
     borders = {
         ends for ends in pairwise(stage.domain for stage in plan.stages) if ends[0] != ends[1]
     }

@@ -35,12 +35,15 @@ from scenarios.run.training_run_scenario import (
 with lazy_imports(__name__):
     from rich import progress as rich_progress
 
-    from agents.replanning import training_planner
+    from agents.replanning import link_sight, training_planner
     from des.views import plan_views
     from scenarios.run import spot_run, training_run_figure
 
 
-OF_A_PLANNER = ("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold", "replan_every")
+OF_A_PLANNER = (
+    *("horizon_epochs", "restart_s", "pays_bytes", "replan_threshold", "replan_every"),
+    *("link_delay_s", "links_in_use", "link_noise", "link_belief"),
+)
 """Flags that say nothing where the placement stays."""
 OF_OTHER_JOBS = ("mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs")
 """Flags without effect where no background jobs arrive."""
@@ -257,6 +260,8 @@ def show_training_run(
         soft_wrap=True,
     )
     planner = scenario.planner
+    if isinstance(planner, link_sight.SeenLinks):
+        planner = planner.planner
     if isinstance(planner, training_planner.TwoLevels):
         SPEAKER.note(
             (

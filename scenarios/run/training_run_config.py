@@ -55,6 +55,18 @@ class Config(PlacedFlags):
     partial: bool = option(
         False, "sites that come and go are seen only while held, and when asked for"
     )
+    link_delay_s: float = option(0.0, "age of the newest figures of links that the planner sees")
+    links_in_use: bool = option(
+        False, "the planner sees a link only while the plan in force sends over it"
+    )
+    link_noise: float = option(
+        0.0, "standard deviation of errors of measured bandwidths, as a share"
+    )
+    link_belief: str = option(
+        "last",
+        "what the planner takes figures for: last, as they were seen last; law, what the law of "
+        "the links lets expect over the horizon",
+    )
     horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
     loads: str | None = option(
         None, f"{LOADS_HELP}; for the whole run, in which the queue has no effect", is_file=True

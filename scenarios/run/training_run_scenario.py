@@ -41,6 +41,7 @@ from scenarios.run.training_run_config import DECIDERS, PROG, Config
 with lazy_imports(__name__):
     from agents.decision import plan_document
     from agents.decision.bound_plan import BoundPlan
+    from agents.replanning import link_sight
     from agents.search import bound_search, search
     from agents.trainers.trainer import Trainer
     from calibration.fit import corrections_file
@@ -265,6 +266,22 @@ def _decider(config: Config, topology: Topology, given: _Given, settings: Traini
         trainer=trainer_named(config.trainer),
     )
     planner = planner_of(name, decided)
-    if not config.is_two_levels:
+    if config.is_two_levels:
+        planner = in_two_levels(planner, decided, config.replan_threshold, config.replan_every)
+    sight = link_sight.LinkSight(
+        delay_s=config.link_delay_s,
+        in_use_alone=config.links_in_use,
+        noise=config.link_noise,
+        belief=config.link_belief,
+        horizon_epochs=max(1, round(config.horizon_epochs)),
+    )
+    if sight.is_plain:
         return planner
-    return in_two_levels(planner, decided, config.replan_threshold, config.replan_every)
+    if name in RULE_NAMES:
+        raise UsageError(
+            f"{PROG}: flags of how links are seen must be left out with {name}, a rule of all "
+            "epochs at once"
+        )
+    return link_sight.SeenLinks(
+        planner=planner, sight=sight, base=topology, epoch_s=config.epoch_s, seed=config.seed
+    )

@@ -208,6 +208,11 @@ def test_the_terminal_shows_sums_and_files(moving):
             ["--replan-threshold", "1", "--planner", "H8"],
             "replan_threshold .* with H8, a rule",
         ),
+        (
+            ["--planner", "H8", "--dynamics", "markov_fast", "--links-in-use"],
+            "flags of how links are seen must be left out with H8, a rule of all epochs at once",
+        ),
+        (["--link-delay-s", "5"], "link_delay_s must be left out without a planner"),
         (["--loads", "Mars=0.2"], "loads: unknown domain 'Mars'; allowed are East, Central, West"),
         (["--network", "none.yaml"], "none.yaml: topology file cannot be read"),
         (["--corrections", "none.json"], "none.json: corrections file cannot be read"),
@@ -218,6 +223,18 @@ def test_what_cannot_be_simulated_is_refused_in_one_line_and_nothing_is_written(
 ):
     out = tmp_path / "out"
     assert_refused(main, [*flags, "--out", str(out)], message, capsys, unwritten=out)
+
+
+def test_a_planner_that_sees_links_late_leaves_a_jam_late(tmp_path):
+    flags = ["--model", "llama2_13b", "--num-layers", "12", "--microbatches", "16"]
+    flags += ["--dynamics", "markov_slow", "--planner", "search", "--epochs", "10"]
+    flags += ["--epoch-s", "600", "--restart-s", "0.5"]
+    plain = said_by(tmp_path / "plain", *flags)
+    late = said_by(tmp_path / "late", *flags, "--link-delay-s", "600")
+
+    assert plain["num_plan_changes"] == late["num_plan_changes"] == 1
+    assert late["num_iterations"] < plain["num_iterations"]
+    assert late["config"]["link_delay_s"] == 600.0
 
 
 def test_help_explains_every_flag_with_examples_that_run(tmp_path, monkeypatch, capsys):
