@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from agents.replanning.spot.table import METHODS, SpotCase
+from agents.replanning.spot.table import (
+    METHODS,
+    SpotCase,
+    clairvoyant_tokens,
+    shares_of,
+    tune_horizon_h,
+)
 from des.base.document import DOCUMENT
 from des.figures.figure import Figure
 from des.figures.marks import SYMBOLS, Points
@@ -21,14 +27,7 @@ from des.figures.panels import Axis, Panel, named_rows
 from des.spot.offers import Table
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.report import Bound, Reproduction
-from scenarios.reproduce.spot_methods import (
-    clairvoyant_tokens,
-    half_width,
-    shares_by_reading,
-    shares_of,
-    suites_of,
-    tune_horizon_h,
-)
+from scenarios.reproduce.spot_methods import half_width, shares_by_reading, suites_of
 from scenarios.reproduce.spot_sites import SiteSets, searched_cases
 
 _HOUR_S = 3600.0

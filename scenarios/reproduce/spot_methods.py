@@ -6,18 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.replanning.spot.clairvoyant import most_tokens
 from agents.replanning.spot.look_ahead import fit_season
 from agents.replanning.spot.table import HOUR_S, SpotCase, SpotMethod
 from des.base.command import UsageError
 from des.dynamics.site_course import SiteCourse
 from des.dynamics.site_law import SpotLaw
-from des.spot.batch import run_spot_batch
 from des.spot.engine import run_spot
 from des.spot.law_fit import fit_spot_law
 from des.spot.offers import Table
 from des.spot.spot_law import draw_course, synthetic_law
-from des.spot.world import SpotHistory, SpotPolicy, SpotWorld
+from des.spot.world import SpotWorld
 from des.world.files.spot_trace_files import read_spot_traces
 from scenarios.reproduce.spot_sites import NUM_SITES, SiteSets
 
@@ -124,40 +122,15 @@ def _short_stays() -> SiteCourse:
     return draw_course(law, 2, 11_680, 600.0).thinned(3.0)
 
 
-def clairvoyant_tokens(cases: Sequence[SpotCase]) -> Table:
-    """Most tokens of each case, (N,)."""
-    return np.array([most_tokens(case.world) for case in cases])
-
-
-def shares_of(policy: SpotPolicy, cases: Sequence[SpotCase], most: Table) -> Table:
-    """Tokens of a policy over those of the clairvoyant, (N,); server failures of seed 0."""
-    histories = run_spot_batch([case.world for case in cases], policy, [0] * len(cases))
-    return _shares(histories, most)
-
-
 def shares_by_reading(
     method: SpotMethod, horizon_h: float, cases: Sequence[SpotCase], most: Table
 ) -> Table:
     """`shares_of` a rule, case by case in the engine to read: equal, and slow."""
     policies = [method.make([case], horizon_h * HOUR_S) for case in cases]
     pairs = zip(cases, policies, strict=True)
-    return _shares([run_spot(case.world, policy, 0) for case, policy in pairs], most)
-
-
-def _shares(histories: Sequence[SpotHistory], most: Table) -> Table:
+    histories = [run_spot(case.world, policy, 0) for case, policy in pairs]
     shares: Table = np.array([history.tokens for history in histories]) / most
     return shares
-
-
-def tune_horizon_h(method: SpotMethod, cases: Sequence[SpotCase], most: Table) -> float:
-    """Horizon with the highest mean share on the cases for tuning. [h]"""
-    if len(method.horizons_h) == 1:
-        return method.horizons_h[0]
-    means = [
-        float(shares_of(method.make(cases, horizon_h * HOUR_S), cases, most).mean())
-        for horizon_h in method.horizons_h
-    ]
-    return method.horizons_h[int(np.argmax(means))]
 
 
 def half_width(values: Table, seed: int = 0, num_draws: int = 2000) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -30,12 +31,15 @@ IDLE = (
 class SpotRun:
     """A run, and what the other rules make of the same course.
 
-    ``held`` is the offer that is held in each tick; ``most_tokens`` those of a clairvoyant.
+    ``held`` is the offer that is held in each tick; ``most_tokens`` those of a clairvoyant;
+    ``horizons_h`` those of the rules [h], ``is_tuned`` on other courses.
     """
 
     case: SpotCase
     held: tuple[int, ...]
     histories: dict[str, SpotHistory]
+    horizons_h: dict[str, float]
+    is_tuned: bool
     most_tokens: float
     rule: str
 
@@ -43,6 +47,10 @@ class SpotRun:
     def history(self) -> SpotHistory:
         """History of the rule that decides."""
         return self.histories[self.rule]
+
+    def share(self, history: SpotHistory) -> float:
+        """Tokens of a history over the clairvoyant's; 1 where no site was up for long enough."""
+        return history.tokens / self.most_tokens if self.most_tokens else 1.0
 
 
 def spot_files(config: Config, found: SpotRun) -> dict[str, bytes]:
@@ -60,6 +68,7 @@ def spot_files(config: Config, found: SpotRun) -> dict[str, bytes]:
         },
         "rules": {
             "rule": list(found.histories),
+            "horizon_h": list(found.horizons_h.values()),
             **{
                 name: [values[name] for values in map(_figures, found.histories.values())]
                 for name in _figures(found.history)
@@ -84,11 +93,16 @@ def spot_files(config: Config, found: SpotRun) -> dict[str, bytes]:
 
 
 def spot_summary(config: Config, found: SpotRun) -> dict[str, object]:
-    """Return the content of result.json."""
+    """Return the content of result.json; a horizon without end is null."""
     law, left_out = found.case.law, {"out", "figures", "parquet", *IDLE}
+    if found.is_tuned:
+        left_out.add("horizon_epochs")
     return {
         **_figures(found.history),
-        "share_of_clairvoyant": found.history.tokens / found.most_tokens,
+        "horizon_h": {
+            name: own if math.isfinite(own) else None for name, own in found.horizons_h.items()
+        },
+        "share_of_clairvoyant": found.share(found.history),
         "clairvoyant_tokens": found.most_tokens,
         "rules": {name: _figures(one) for name, one in found.histories.items()},
         "offers": list(found.case.world.offers.names),
@@ -109,24 +123,35 @@ def _answer(found: SpotRun) -> tuple[str, ...]:
     return (
         f"{history.tokens:.4g} tokens in {history.duration_s / 3600:.3g} h, "
         f"{history.tokens / history.duration_s:,.0f} a second: "
-        f"{100 * history.tokens / found.most_tokens:.1f} % of what a clairvoyant trains",
+        f"{100 * found.share(history):.1f} % of what a clairvoyant trains",
         f"effective training time {100 * history.effective_time_ratio:.1f} %: "
         f"{history.num_moves} moves, {history.num_losses} losses of sites and "
         f"{history.num_failures} failures of servers, {history.lost_s:,.0f} s of work lost{paid}",
         f"up in this course: {', '.join(f'{name} {100 * share:.0f} %' for name, share in ups)}",
+        "share: of a clairvoyant's tokens; effective: training time that was not lost",
     )
 
 
 def _cells(found: SpotRun) -> list[tuple[str, ...]]:
     """Head and rows of the table of rules, the best first."""
     rows = sorted(found.histories.items(), key=lambda item: -item[1].tokens)
-    head = ("rule", "of clairvoyant", "tokens/s", "effective time", "moves", "losses", "USD")
+    head = (
+        "rule",
+        "horizon",
+        "of clairvoyant",
+        "tokens/s",
+        "effective time",
+        "moves",
+        "losses",
+        "USD",
+    )
     return [
         head,
         *(
             (
                 name,
-                f"{100 * one.tokens / found.most_tokens:.1f} %",
+                f"{found.horizons_h[name]:.3g} h".replace("inf h", "-"),
+                f"{100 * found.share(one):.1f} %",
                 f"{one.tokens / one.duration_s:,.0f}",
                 f"{100 * one.effective_time_ratio:.1f} %",
                 str(one.num_moves),

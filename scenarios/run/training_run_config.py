@@ -67,7 +67,11 @@ class Config(PlacedFlags):
         "what the planner takes figures for: last, as they were seen last; law, what the law of "
         "the links lets expect over the horizon",
     )
-    horizon_epochs: float = option(4.0, "epochs within which a move has to pay for itself")
+    horizon_epochs: float = option(
+        4.0,
+        "epochs within which a move has to pay for itself; where sites come and go, by default the "
+        "best on other courses of their law",
+    )
     loads: str | None = option(
         None, f"{LOADS_HELP}; for the whole run, in which the queue has no effect", is_file=True
     )

@@ -18,12 +18,12 @@ from pydantic import Field, ValidationError
 
 from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
 from agents.hi_ppo.spot.task import MOST_OFFERS, SpotObserver, draw_spot_world
-from agents.replanning.spot.table import METHODS, SpotCase
+from agents.replanning.spot.table import METHODS, SpotCase, clairvoyant_tokens, shares_of
 from des.base.command import UsageError
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
 from des.spot.world import NOTHING, SpotPolicy, SpotView, SpotWorld, Whole
-from scenarios.reproduce.spot_methods import clairvoyant_tokens, half_width, shares_of
+from scenarios.reproduce.spot_methods import half_width
 
 DATA = files(__package__) / "data" / "spot_v1.json"
 

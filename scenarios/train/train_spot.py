@@ -87,10 +87,9 @@ def run(arguments: Sequence[str], prog: str) -> int:
         worlds = spot_worlds.SpotTrainingWorlds.of(rows, known, sees_all=not config.partial)
         if not _train(config, worlds, paths[0]):
             return INTERRUPTED
-    most = spot_methods.clairvoyant_tokens(suites.training)
+    most = table.clairvoyant_tokens(suites.training)
     rules_h = {
-        rule: spot_methods.tune_horizon_h(table.METHODS[rule], suites.training, most)
-        for rule in _RULES
+        rule: table.tune_horizon_h(table.METHODS[rule], suites.training, most) for rule in _RULES
     }
     frame = pd.DataFrame(
         [row for name, each in suites.judged.items() for row in _rows(name, each, rules_h, paths)]
@@ -134,7 +133,7 @@ def _rows(
     suite: str, judged: Sequence[SpotCase], rules_h: Mapping[str, float], paths: Sequence[Path]
 ) -> Iterator[object]:
     """Share of every instance under every method, rules with their horizons."""
-    most = spot_methods.clairvoyant_tokens(judged)
+    most = table.clairvoyant_tokens(judged)
     worlds, laws = [case.world for case in judged], [case.law for case in judged]
     methods = {
         rule: [table.METHODS[rule].make(judged, hours * 3600.0)] for rule, hours in rules_h.items()
@@ -146,7 +145,7 @@ def _rows(
     methods["random"] = [policy.RandomOffers(observer=task.SpotObserver.of(worlds, laws))]
     for method, policies in methods.items():
         for seed, each in enumerate(policies):
-            shares = 100 * spot_methods.shares_of(each, judged, most)
+            shares = 100 * table.shares_of(each, judged, most)
             for case, share in zip(judged, shares.tolist(), strict=True):
                 yield {
                     "suite": suite,

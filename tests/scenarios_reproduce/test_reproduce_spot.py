@@ -7,18 +7,12 @@ import numpy as np
 import pytest
 from spot_cases import write_clone
 
-from agents.replanning.spot.table import METHODS
+from agents.replanning.spot.table import METHODS, clairvoyant_tokens, shares_of
 from des.base.command import UsageError
 from des.worlds.generator import PlaneWorlds
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.command import main
-from scenarios.reproduce.spot_methods import (
-    clairvoyant_tokens,
-    half_width,
-    shares_by_reading,
-    shares_of,
-    suites_of,
-)
+from scenarios.reproduce.spot_methods import half_width, shares_by_reading, suites_of
 from scenarios.reproduce.spot_sites import MODELS, SiteSets, draw_sites, sets_of
 
 CASES = PUBLISHED / "spot.json"

@@ -10,6 +10,7 @@ from command_output import assert_refused, printed_by
 from documented import ROOT, section, shown_on
 from spot_cases import write_trace
 
+from agents.replanning.spot.table import METHODS
 from des import read_topology
 from des.world.files.topology_writer import to_yaml
 from scenarios.decide import main as decide
@@ -87,6 +88,34 @@ def test_the_recorded_flags_make_the_same_bytes_again(sampled, tmp_path):
     again.write_text(json.dumps(json.loads(sampled["result.json"])["config"]), encoding="utf-8")
 
     assert run(tmp_path / "second", "--config", str(again)) == sampled
+
+
+def test_horizons_that_are_not_given_are_the_best_on_other_courses(network, tmp_path):
+    """Each rule has one of its own; the recorded flags, without any, make the same bytes again."""
+    flags = ["--network", network, *JOB, "--planner", "survival", "--figures", ""]
+    first = run(tmp_path / "first", *flags, "--epochs", "12", "--epoch-s", "1200")
+    said = json.loads(first["result.json"])
+
+    assert said["horizon_h"]["greedy"] is None
+    assert said["horizon_h"]["survival"] in METHODS["survival"].horizons_h
+    assert said["horizon_h"]["sampled"] in METHODS["sampled"].horizons_h
+    assert "horizon_epochs" not in said["config"]
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(said["config"]), encoding="utf-8")
+    assert run(tmp_path / "second", "--config", str(again), "--figures", "") == first
+
+
+def test_a_course_without_a_site_that_is_up_trains_nothing(tmp_path):
+    """One site, whose stays down last longer than the run."""
+    world = WORLD.replace("    - {<<: *site, name: B}\n", "")
+    world = world.split("  cross_domain_links")[0].replace("    - {<<: *site, name: C, ", "    # ")
+    world += "availability:\n  sites:\n    A: {up: 1s, down: 1000d}\n"
+    (tmp_path / "one.yaml").write_text(world, encoding="utf-8")
+    flags = ["--network", str(tmp_path / "one.yaml"), "--planner", "survival", *QUICK]
+    said = json.loads(run(tmp_path / "run", *flags, "--figures", "")["result.json"])
+
+    assert (said["tokens"], said["clairvoyant_tokens"], said["share_of_clairvoyant"]) == (0, 0, 1)
+    assert said["held_s"] == said["usd"] == 0.0
 
 
 def test_partial_sight_asks_for_sites_that_are_down(sampled, network, tmp_path):

@@ -6,9 +6,11 @@ from types import MappingProxyType
 
 import numpy as np
 
+from agents.replanning.spot.clairvoyant import most_tokens
 from agents.replanning.spot.look_ahead import SampledRule, SeasonalRule
 from agents.replanning.spot.rules import HysteresisRule, OfferTables, SurvivalRule
 from des.dynamics.site_law import SpotLaw
+from des.spot.batch import run_spot_batch
 from des.spot.offers import Table
 from des.spot.world import SpotPolicy, SpotWorld
 
@@ -76,3 +78,26 @@ METHODS: Mapping[str, SpotMethod] = MappingProxyType(
     }
 )
 """All rules, in the order of tables."""
+
+
+def clairvoyant_tokens(cases: Sequence[SpotCase]) -> Table:
+    """Most tokens of each case, (N,)."""
+    return np.array([most_tokens(case.world) for case in cases])
+
+
+def shares_of(policy: SpotPolicy, cases: Sequence[SpotCase], most: Table) -> Table:
+    """Tokens of a policy over those of the clairvoyant, (N,); server failures of seed 0."""
+    histories = run_spot_batch([case.world for case in cases], policy, [0] * len(cases))
+    shares: Table = np.array([history.tokens for history in histories]) / most
+    return shares
+
+
+def tune_horizon_h(method: SpotMethod, cases: Sequence[SpotCase], most: Table) -> float:
+    """Horizon with the highest mean share on the cases for tuning. [h]"""
+    if len(method.horizons_h) == 1:
+        return method.horizons_h[0]
+    means = [
+        float(shares_of(method.make(cases, horizon_h * HOUR_S), cases, most).mean())
+        for horizon_h in method.horizons_h
+    ]
+    return method.horizons_h[int(np.argmax(means))]
