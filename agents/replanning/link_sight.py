@@ -14,7 +14,7 @@ from des.training.training_settings import EpochView
 from des.world.topology import Link
 
 LINK_BELIEFS = ("last", "law")
-"""What a planner takes figures for, see `LinkSight`."""
+"""Meanings of figures for a planner, see `LinkSight`."""
 
 _NOISE = 51
 """Stream of the random numbers of errors."""
