@@ -22,9 +22,9 @@ class SharedParts:
 
     def part(self, key: Hashable, work_out: Callable[[], PartT]) -> PartT:
         """Look a part up, or work it out."""
-        if key not in self.parts:
-            self.parts[key] = work_out()
-        found: PartT = self.parts[key]
+        found: PartT | None = self.parts.get(key)
+        if found is None:
+            found = self.parts[key] = work_out()
         return found
 
     def number(self, value: Hashable) -> int:

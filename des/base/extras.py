@@ -8,6 +8,7 @@ EXTRA_OF: Mapping[str, str] = {
     "cppyy": "ns3",
     "dash": "explore",
     "grpc": "cluster",
+    "gymnasium": "train",
     "kubernetes": "k8s",
     "kubernetes_validate": "k8s",
     "mlflow": "mlflow",
