@@ -8,8 +8,10 @@ from bound_cases import site, sites
 from spot_cases import stays
 
 from agents.decision.training_job import TrainingJob
+from agents.hi_ppo.spot.task import SpotTask
 from agents.replanning.move_cost import checkpoint_bytes
 from agents.replanning.searched_offers import OfferedWorlds, offers_of, search_site_sets
+from agents.replanning.spot.clairvoyant import most_tokens
 from agents.search.bound_search import search_bound
 from agents.search.search import PlanRequest
 from agents.trainers.plan_checks import domains_in_use
@@ -23,6 +25,16 @@ from des.world.lost_parts import with_domains
 JOB = TrainingJob.of_tokens("llama2_7b", 8 * 4096, 4096, None)
 WORLD = sites(site("A", 8), site("B", 8), replace(site("C", 8), gpu_price_usd_per_hour=3.6))
 REQUEST = PlanRequest(topology=WORLD, job=JOB, trainer=trainer_named("megatron"))
+
+
+class Always:
+    """Asks for one offer."""
+
+    def __init__(self, offer):
+        self._offer = offer
+
+    def choose(self, view):
+        return np.full(view.held.shape, self._offer)
 
 
 def law(names="AB"):
@@ -103,6 +115,27 @@ def test_both_engines_run_the_world_of_a_seed_alike(plans):
     assert history.tokens > 0
     assert (worlds(7)[0].course.up == world.course.up).all()
     assert (worlds(8)[0].course.up != world.course.up).any()
+
+
+def test_the_environment_plays_a_world_of_ones_own(plans):
+    """Rewards add up to the tokens less a clairvoyant's, in hours at the best rate."""
+    offers = offers_of(plans, law(), restart_s=60.0)
+    worlds = OfferedWorlds(
+        offers=offers, law=law().over(list(WORLD.index_of)), num_ticks=200, tick_s=300.0
+    )
+    task = SpotTask(make_world=worlds)
+    task.reset(7)
+    total, is_over = 0.0, False
+    (stays,) = np.flatnonzero((offers.needs == [False, False, True]).all(axis=1))
+    while not is_over:
+        _, reward, is_over = task.step([int(stays)])
+        total += reward
+
+    world, _ = worlds(7)
+    history = run_spot(world, Always(int(stays)), 7)
+    hour = offers.tokens_per_s.max() * 3600.0
+    kept = world.offers.kept_tokens_per_s.max() * 3600.0
+    assert total * hour == pytest.approx(history.tokens - most_tokens(world), abs=0.05 * kept)
 
 
 def test_more_sites_than_can_be_searched_are_refused():
