@@ -135,16 +135,7 @@ def _answer(found: SpotRun) -> tuple[str, ...]:
 def _cells(found: SpotRun) -> list[tuple[str, ...]]:
     """Head and rows of the table of rules, the best first."""
     rows = sorted(found.histories.items(), key=lambda item: -item[1].tokens)
-    head = (
-        "rule",
-        "horizon",
-        "of clairvoyant",
-        "tokens/s",
-        "effective time",
-        "moves",
-        "losses",
-        "USD",
-    )
+    head = ("rule", "horizon", "share", "tokens/s", "effective", "moves", "losses", "USD")
     return [
         head,
         *(
