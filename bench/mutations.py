@@ -149,6 +149,8 @@ def outcome_of(mutation: Mutation, root: Path, limit_s: float) -> dict[str, str]
                     failed = _failed_test(folder, names, end_s - time.monotonic())
         except subprocess.TimeoutExpired:
             return {"outcome": "timed out", "by": ""}
+        except subprocess.CalledProcessError as died:
+            return {"outcome": "killed", "by": f"signal {-died.returncode}"}
         (folder / mutation.path).write_text(source, "utf-8")
         if failed and _failed_test(folder, [failed], limit_s):
             raise ValueError(f"{failed}: must pass without a mutation, but fails in a copy")
@@ -166,6 +168,8 @@ def _failed_test(folder: Path, tests: Sequence[str], limit_s: float) -> str:
         text=True,
         timeout=limit_s,
     )
+    if ended.returncode < 0:  # compiled code wrote to a place that is not its own
+        ended.check_returncode()
     if ended.returncode in (0, _NO_TESTS):
         return ""
     said = [one for one in ended.stdout.splitlines() if one.startswith(("FAILED ", "ERROR "))]

@@ -87,12 +87,24 @@ def test_tests_of_another_room_kill_what_those_of_the_own_do_not(project):
     assert outcome_of(doubled, project, 60.0) == killed
 
 
-def test_a_mutation_that_loops_for_ever_times_out(project):
-    source = "number = 3\nwhile number < 3:\n    pass\n"
+@pytest.mark.parametrize(
+    ("source", "limit_s", "outcome"),
+    [
+        ("while 3 < 3:\n    pass\n", 0.5, {"outcome": "timed out", "by": ""}),
+        (
+            "import os\n\nif 3 < 3:\n    os.kill(os.getpid(), 9)\n",
+            60.0,
+            {"outcome": "killed", "by": "signal 9"},
+        ),
+    ],
+)
+def test_a_mutation_may_loop_for_ever_and_may_end_the_interpreter(
+    project, source, limit_s, outcome
+):
     (project / "des" / "room" / "doubling.py").write_text(source, "utf-8")
-    (loop,) = (one for one in mutations_of("des/room/doubling.py", source) if "<=" in one.after)
+    (found,) = (one for one in mutations_of("des/room/doubling.py", source) if "<=" in one.after)
 
-    assert outcome_of(loop, project, 0.5) == {"outcome": "timed out", "by": ""}
+    assert outcome_of(found, project, limit_s) == outcome
 
 
 def test_what_no_test_kills_survives_and_is_not_run_again(project, capsys):
