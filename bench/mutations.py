@@ -1,8 +1,9 @@
 """Mutation check of the tests: ``python -m bench.mutations --count 40 --seed 0``.
 
 Single mutations drawn at random (an operator, a constant, a branch), each made in a temporary copy
-and run against the tests of its package, those of its room first, until one fails. Rows are
-appended to a file; a run with the same file leaves out what it has.
+and run against the tests of its room and, where all of these pass, against the others of its
+package, until one fails. Rows are appended to a file; a run with the same file leaves out what it
+has.
 """
 
 import argparse
@@ -32,7 +33,7 @@ _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},
     **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And},
 }
-_LIMIT_S = 3600.0  # for the tests of one mutation, which may loop for ever
+_NO_TESTS = 5  # exit code of pytest where it finds none
 
 Kind = Literal["operator", "constant", "branch"]
 
@@ -83,8 +84,13 @@ def _changes(node: ast.AST) -> Iterator[tuple[Kind, ast.expr, ast.expr]]:
 
 
 def _code_below(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes right below one that run: no types, and no parts of texts, which have no place."""
-    left_out = {"values"} if isinstance(node, ast.JoinedStr) else {"annotation", "returns"}
+    """Nodes right below one that run: no types, and no parts of texts, which have no place.
+
+    Nor decorators: ``frozen=True`` and its like are for readers and type checks.
+    """
+    left_out = {"annotation", "returns", "decorator_list"}
+    if isinstance(node, ast.JoinedStr):
+        left_out = {"values"}
     for name, value in ast.iter_fields(node):
         if name not in left_out:
             every = value if isinstance(value, list) else [value]
@@ -110,13 +116,16 @@ def drawn_mutations(root: Path, count: int, rng: np.random.Generator) -> list[Mu
     return [every[at] for at in rng.permutation(len(every))[:count].tolist()]
 
 
-def folders_of_tests(root: Path, path: str) -> list[Path]:
-    """Folders with tests of a module's package, those of its room first."""
+def own_and_other_tests(root: Path, path: str) -> tuple[list[Path], list[Path]]:
+    """Examples of a module and folders with tests of its room, and those of its package's others.
+
+    Two lists for two runs, as pytest imports all modules of tests before it runs the first test.
+    """
     package, *rooms = Path(path).parent.parts
     names = ["_".join((package, *rooms[:size])) for size in range(len(rooms), 0, -1)]
     every = sorted(one for one in (root / "tests").glob(f"{package}_*") if one.is_dir())
     own = [root / "tests" / name for name in names if root / "tests" / name in every]
-    return list(dict.fromkeys((*own, *every)))
+    return [root / path, *own], [one for one in every if one not in own]
 
 
 def outcome_of(mutation: Mutation, root: Path, limit_s: float) -> dict[str, str]:
@@ -132,13 +141,18 @@ def outcome_of(mutation: Mutation, root: Path, limit_s: float) -> dict[str, str]
             shutil.copyfile(root / one, folder / one)
         source = (folder / mutation.path).read_text("utf-8")
         (folder / mutation.path).write_text(mutated(source, mutation), "utf-8")
-        tests = [one.as_posix() for one in folders_of_tests(folder, mutation.path)]
+        end_s, failed = time.monotonic() + limit_s, ""
         try:
-            failed = _failed_test(folder, tests, limit_s)
+            for tests in own_and_other_tests(folder, mutation.path):
+                if tests and not failed:
+                    names = [one.as_posix() for one in tests]
+                    failed = _failed_test(folder, names, end_s - time.monotonic())
         except subprocess.TimeoutExpired:
             return {"outcome": "timed out", "by": ""}
+        except subprocess.CalledProcessError as died:
+            return {"outcome": "killed", "by": f"signal {-died.returncode}"}
         (folder / mutation.path).write_text(source, "utf-8")
-        if failed and _failed_test(folder, [failed], _LIMIT_S):
+        if failed and _failed_test(folder, [failed], limit_s):
             raise ValueError(f"{failed}: must pass without a mutation, but fails in a copy")
     return {"outcome": "killed" if failed else "survived", "by": failed}
 
@@ -154,7 +168,9 @@ def _failed_test(folder: Path, tests: Sequence[str], limit_s: float) -> str:
         text=True,
         timeout=limit_s,
     )
-    if ended.returncode == 0:
+    if ended.returncode < 0:  # compiled code wrote to a place that is not its own
+        ended.check_returncode()
+    if ended.returncode in (0, _NO_TESTS):
         return ""
     said = [one for one in ended.stdout.splitlines() if one.startswith(("FAILED ", "ERROR "))]
     if not said:
@@ -168,9 +184,10 @@ def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--count", type=int, default=40, help="mutations (default: 40)")
     parser.add_argument("--seed", type=int, default=0, help="of the draw (default: 0)")
     parser.add_argument("--minutes", type=float, default=600.0, help="stop then (default: 600)")
+    parser.add_argument("--limit", type=float, default=60.0, help="minutes of one (default: 60)")
     parser.add_argument("--out", type=Path, default=Path("runs/mutations.jsonl"), help="rows")
     config = parser.parse_args(argv)
-    end_s = time.monotonic() + 60.0 * config.minutes
+    end_s, limit_s = time.monotonic() + 60.0 * config.minutes, 60.0 * config.limit
     config.out.parent.mkdir(parents=True, exist_ok=True)
     lines = config.out.read_text("utf-8").splitlines() if config.out.exists() else []
     known = {(row["path"], row["start"], row["after"]): row for row in map(json.loads, lines)}
@@ -179,8 +196,8 @@ def main(argv: Sequence[str] | None = None, root: Path = ROOT) -> int:
         key = mutation.path, mutation.start, mutation.after
         left_s = end_s - time.monotonic()
         if key not in known and left_s > 0.0:
-            row = asdict(mutation) | outcome_of(mutation, root, min(left_s, _LIMIT_S))
-            if row["outcome"] == "timed out" and left_s < _LIMIT_S:
+            row = asdict(mutation) | outcome_of(mutation, root, min(left_s, limit_s))
+            if row["outcome"] == "timed out" and left_s < limit_s:
                 continue  # cut short by the time of all
             known[key] = row
             with config.out.open("a", encoding="utf-8") as rows:

@@ -152,6 +152,24 @@ def chance_of_paying(rule: PayoffRule, stakes: Stakes, cost_s: float) -> float:
     return fmean(chances)
 
 
+def saved_s(rule: PayoffRule, stakes: Stakes) -> float:
+    """Time that a move saves over the horizon, its advantage fading at a positive rate. [s]
+
+    Examples
+    --------
+    A tenth of 2 hours would be 720 s; it halves every hour, so 3/4 of 3,600 s / ln 2 are left:
+
+    >>> cost = MoveCost(num_bytes=0.0, links_s=0.0, restart_s=60.0)
+    >>> fades_per_s = math.log(2.0) / 3600.0
+    >>> stakes = Stakes(present_s=10.0, step_s=9.0, cost=cost, fades_per_s=fades_per_s)
+    >>> round(saved_s(PayoffRule(horizon_s=7200.0), stakes), 2)  # 389.53 - 60
+    329.53
+    """
+    cost_s = math.inf if stakes.cost is None else stakes.cost.total_s
+    rate = stakes.fades_per_s
+    return stakes.saved_share * -math.expm1(-rate * rule.horizon_s) / rate - cost_s
+
+
 def cost_text(cost: MoveCost) -> str:
     """Say what a move takes."""
     source = "assumed" if cost.is_assumed else "measured or given"

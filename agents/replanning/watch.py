@@ -1,6 +1,5 @@
 """A watch over one job: observations come, and each gets a verdict on the plan in force."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from agents.replanning.move_cost import NO_MOVE, MoveCost, reachable_move
 from agents.replanning.observed_world import ObservedWorld, Taken, WorldObservation
 from agents.replanning.other_plans import OtherPlans, RememberedPlan
 from agents.replanning.search_triggers import LastSearch, SearchTriggers
-from agents.replanning.stay_or_move import PayoffRule, Stakes, short_time, weigh_move
+from agents.replanning.stay_or_move import PayoffRule, Stakes, saved_s, short_time, weigh_move
 from agents.trainers.plan_checks import domains_in_use
 from des import Topology
 from des.plan.replacement import Replacement
@@ -198,7 +197,7 @@ class Watch:
         ]
         if not quicker:
             return replace(stay, why="no other plan is quicker")
-        quicker.sort(key=lambda one: self._saved_s(one[1]), reverse=True)
+        quicker.sort(key=lambda one: saved_s(self.rule, one[1]), reverse=True)
         for best, stakes in quicker:
             weighed = weigh_move(self.rule, stakes)
             if weighed.moves:
@@ -218,12 +217,6 @@ class Watch:
             lost_s=other.lost_s,
             lasts=lasting_sites(self.world, _sites(best) - _sites(present), self.time_s),
         )
-
-    def _saved_s(self, stakes: Stakes) -> float:
-        """Time that a move saves over the horizon, its advantage fading. [s]"""
-        cost_s = math.inf if stakes.cost is None else stakes.cost.total_s
-        rate = stakes.fades_per_s
-        return stakes.saved_share * -math.expm1(-rate * self.rule.horizon_s) / rate - cost_s
 
     def _draw_ratios(self, present: BoundPlan, best: BoundPlan) -> Iterator[float]:
         """Steps of the best over those of the present plan, on worlds drawn by the spread."""

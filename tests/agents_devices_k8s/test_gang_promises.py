@@ -144,6 +144,15 @@ def test_a_pod_of_a_gang_is_bound_on_promised_nodes_alone(decider):
     assert "gang g has GPUs promised" in str(bound(decider, "g-0", "c", 1.0))
 
 
+@pytest.mark.parametrize(("size", "said"), [(4, "a, b, c, d"), (5, "a, b, c, d, ...")])
+def test_of_many_promised_nodes_four_are_named(size, said):
+    names = list("abcdef")
+    decider = Decider(book=book_of(whole_nodes(names)), gang_timeout_s=60.0)
+    answer = filter_answer(decider, args(member(0, gpus=8, size=size), names), 0.0)
+
+    assert answer["FailedNodes"]["f"] == f"gang g has GPUs promised on {said}"
+
+
 def test_promised_gpus_do_not_help_a_preemptor(decider):
     decider.book.grant(grant_of("victim", "a", [0, 1, 2, 3]))
     kept(decider, member(0, size=5), 0.0)

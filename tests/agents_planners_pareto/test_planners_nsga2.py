@@ -105,8 +105,9 @@ def test_branch_and_bound_finds_the_front_of_full_enumeration(objectives, seed):
     assert coverage(full.points, bounded.points, 1e-9) == 1.0
 
 
-def test_without_steps_nothing_is_proven():
-    topology, workload = priced_case(0, 4, 10)
+@pytest.mark.parametrize("num_domains", [4, 6])
+def test_without_steps_nothing_is_proven(num_domains):
+    topology, workload = priced_case(0, num_domains, 10)
 
     assert not exact_front(topology, workload, max_steps=1, most_enumerated=1).is_proven
 

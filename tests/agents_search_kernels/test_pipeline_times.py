@@ -4,13 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bound_cases import NODES, site, sites
 from hypothesis import given
 from hypothesis import strategies as st
 from search_candidates import PACED, candidates, fits
 
+from agents.decision.training_job import TrainingJob
+from agents.search.candidates import Candidate
 from agents.search.kernels.pipeline_times import MISFIT, staged_pipeline_s
 from agents.search.kernels.records import new_room
 from agents.search.schedule_choice import INTERLEAVED
+from agents.search.settings import BoundSetting, Degrees
+from agents.search.workspace import Workspace
+from des import NO_CORRECTIONS
 from des.compiled.simulate import makespan_compiled_s
 from des.program.lowering import lower
 
@@ -81,6 +87,30 @@ def test_a_limit_stops_only_what_takes_longer(case, share):
     for limit_s in (share * own_s, own_s * (1.0 - 1e-9), own_s * (1.0 + 1e-9)):
         found_s = timed_s(rules, limit_s)
         assert found_s == own_s or (found_s == np.inf and own_s >= limit_s)
+
+
+def test_a_limit_stops_nothing_quicker_where_sends_that_block_fly_longer_than_they_leave():
+    """Messages leave in 0.5 ms and fly for 10: each of 33 holds its sender up for both once."""
+    world = sites(*(site(name, 8, NODES.resized(1)) for name in "AB"))
+    setting = BoundSetting(
+        degrees=Degrees(tensor=8),
+        microbatch_size=1,
+        recomputation="flash",
+        gradient_precision="fp32",
+        schedule="1f1b",
+        is_blocking=True,
+    )
+    workspace = Workspace(
+        topology=world.scaled(100.0 * np.ones(2), np.ones(2)),
+        job=TrainingJob(model="llama2_7b", num_sequences=33),
+        corrections=NO_CORRECTIONS,
+    )
+    own = Candidate(setting=setting, chains=((0, 1),), splits=(((1, 16), (1, 16)),), estimate_s=1.0)
+    timed_s, rules = kernel_of(workspace, own), workspace.rules(setting, is_whole=True)
+
+    own_s = timed_s(rules)
+    assert own_s < MISFIT
+    assert timed_s(rules, own_s * (1.0 + 1e-9)) == own_s
 
 
 @given(case=candidates(schedules=PACED), more=st.integers(0, 40))

@@ -93,5 +93,7 @@ def test_unknown_policies_and_bad_thresholds_are_refused(tmp_path):
         scaling_policy("hpo")
     with pytest.raises(ValueError, match="must be an intact"):
         scaling_policy("rl", tmp_path / "none.safetensors")
-    with pytest.raises(ValueError, match="low must be below high"):
-        Threshold(low=0.9, high=0.5)
+    for low, high in ((0.9, 0.5), (0.5, 0.5), (0.4, 1.1), (-0.1, 0.8)):
+        with pytest.raises(ValueError, match="low must be below high"):
+            Threshold(low=low, high=high)
+    assert Threshold(low=0.0, high=1.0).high == 1.0

@@ -56,6 +56,13 @@ def test_factors_that_are_right_stay_and_wrong_ones_go():
     assert wrong.after.mean < 1e-6
 
 
+def test_placements_that_no_factor_touches_do_not_hide_that_factors_are_wrong():
+    """Half of ten gain nothing: the mean gain is one standard deviation, three standard errors."""
+    order = replace(FIRST, in_force=HALF, choices=CHOICES[1:])
+
+    assert calibrate(a_subject(), order).corrections == NO_CORRECTIONS
+
+
 def test_a_network_of_half_the_bandwidth_is_found_out_by_its_program(tmp_path):
     """The program is a process that runs on half the bandwidth that it is told."""
     store = tmp_path / "runs.sqlite"

@@ -23,20 +23,28 @@ def passes(domain, workload):
     return found
 
 
-@pytest.mark.parametrize("bandwidth", [1e-9, 1e12])
-def test_all_to_alls_hide_behind_what_the_gpu_does_in_a_layer(bandwidth):
-    """However long the host takes to launch it; a half of it in each direction."""
+@pytest.mark.parametrize(
+    ("bandwidth", "flops_per_s"), [(1e-9, 1.0), (1e-3, 1.0), (1e-3, 2.0), (1e12, 1.0)]
+)
+def test_all_to_alls_hide_behind_what_the_gpu_does_in_a_layer(bandwidth, flops_per_s):
+    """However long the host takes to launch it; a half of it in each direction.
+
+    At 1e-3 bytes/s messages take some times what hides them.
+    """
     workload = small_job(small(experts=EXPERTS))
     kernels = replace(FITTED_KERNELS, layer_launch_s=1.0)
     open_waits, hidden, free = (
-        passes(replace(gpus("A", 2, inner), kernels=own), workload)
+        passes(
+            replace(gpus("A", 2, inner), kernels=own, gpu_peak_flops_per_s=flops_per_s), workload
+        )
         for inner, own in (
             ((bandwidth, 0.0), kernels),
             ((bandwidth, 0.0), replace(kernels, hides_all_to_alls=True)),
             (FREE, kernels),
         )
     )
-    gpu = speed_of(replace(gpus("A", 2), kernels=replace(kernels, layer_launch_s=0.0)))
+    launched = replace(gpus("A", 2), kernels=replace(kernels, layer_launch_s=0.0))
+    gpu = speed_of(replace(launched, gpu_peak_flops_per_s=flops_per_s))
     spread = {"tensor": 1, "data": 2, "exchange_s": 0.0, "spread": Spread(expert=2), "layer": 1}
     busy_s = sum(layer_seconds(workload.shape, gpu, **spread)[:3])
 

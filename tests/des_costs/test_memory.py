@@ -2,9 +2,11 @@
 
 import pytest
 from hypothesis import given
+from sharing import replicas
 from strategies import cases, plan, unit_domain
 
 from des import (
+    GradientExchange,
     InfeasiblePlacementError,
     Layer,
     Placement,
@@ -50,6 +52,20 @@ def two_domains(memory_bytes: float) -> Topology:
     return Topology.of(
         [unit_domain(name, memory_bytes=memory_bytes) for name in ("East", "West")], []
     )
+
+
+def test_replicas_that_share_an_optimiser_state_hold_a_part_each():
+    """Of 16 bytes a parameter 12 are the optimiser's; of 2 replicas each holds half of these."""
+    whole, shared = (
+        domain_memory(
+            two_domains(1e3),
+            two_layers(2),
+            replicas([0, 0], [1, 1], exchange=GradientExchange(sharded=sharded)),
+        )
+        for sharded in (False, True)
+    )
+    assert [one.required_bytes for one in whole] == [30 * 16 + 3 + 5] * 2
+    assert [one.required_bytes for one in shared] == [30 * (4 + 12 / 2) + 3 + 5] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,21 @@
 """Groups of GPUs on nodes: by closed forms, and GPU by GPU."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from noded import gpus_of_device, members_of_nodes, sizes_of_nodes
 from sharing import gpus, parallelisms
+from sparse_jobs import small, small_job, whole_plan
 
-from des import Domain, Nodes, Parallelism
+from des import NO_CORRECTIONS, Domain, Nodes, Parallelism, Topology
+from des.costs.bound_stages import bound_stages
+from des.costs.copy_collectives import held_parameters
+from des.costs.inner_sums import half_sum_s
 from des.costs.node_groups import data_group, nodes_of, outer_wire, tensor_group
+from des.plan.buckets import buckets_of
 
 INNER = (7.0, 0.25)
 MOST_GPUS = 48
@@ -120,3 +126,23 @@ def test_a_domain_without_nodes_is_one_level():
     for found in (tensor_group(one, shared), data_group(one, shared, 1)):
         assert found.one_level == INNER
     assert outer_wire(one, shared, 0) is None
+
+
+def test_few_bytes_are_summed_over_nodes_by_half_a_tree():
+    """2 nodes of 8: a half tree passes 7 inner hops and 1 outer one, half a ring 14 and 1.
+
+    Of 3 cards at 2 bytes/s, gradients of 2 bytes pass at 6 bytes/s; of half a ring 15 in 16.
+    """
+    workload = small_job(small())
+    plan = whole_plan(workload, data=16)
+    num_bytes = 2.0 * held_parameters(workload, 0, 2, plan.parallelism[0]).common
+    (bucket,) = buckets_of(workload, plan, 0)
+
+    for latency_s, expected_s in (
+        (1e4, 7 * 1e4 + 3.0 + num_bytes / 6.0),
+        (0.0, 3.0 + num_bytes / 6.0 * 15 / 16),
+    ):
+        domain = replace(domain_of(16, 8), intra_latency_s=latency_s)
+        stages = bound_stages(Topology.of([domain], []), plan)
+        half_s = half_sum_s(workload, stages[0], bucket, NO_CORRECTIONS)
+        assert half_s == pytest.approx(expected_s)

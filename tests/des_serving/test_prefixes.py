@@ -51,8 +51,9 @@ def test_a_prompt_read_before_is_not_read_again_but_for_its_last_block():
 def test_an_equal_prompt_still_reads_one_block():
     requests = [named(0, 0.0, (1, 2, 3)), named(1, 5.0, (1, 2, 3))]
     small = engine(SECOND, prefix_block_tokens=10)
-    rows = run(fleet_world(requests, {"mixed": 1}, engine=small), KEPT).requests
-    assert [row.cached_tokens for row in rows] == [0, 20]
+    history = run(fleet_world(requests, {"mixed": 1}, engine=small), KEPT)
+    assert [row.cached_tokens for row in history.requests] == [0, 20]
+    assert run_figures(history)["cached_fraction"] == 20 / 60
 
 
 def test_idle_blocks_go_when_memory_is_short_the_longest_unused_first():

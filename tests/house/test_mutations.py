@@ -4,7 +4,14 @@ import subprocess
 
 import pytest
 
-from bench.mutations import ROOT, folders_of_tests, main, mutated, mutations_of
+from bench.mutations import (
+    ROOT,
+    main,
+    mutated,
+    mutations_of,
+    outcome_of,
+    own_and_other_tests,
+)
 
 DOUBLING = "SPARE = True\n\n\ndef double(number):\n    return number * 2\n"
 TEST = "from des.room.doubling import double\n\n\ndef test():\n    assert double(3) == 6\n"
@@ -42,6 +49,7 @@ def project(tmp_path, monkeypatch):
         ("while a:\n    pass", ["(not a)"]),
         ('a: int | None = f"{b + 1}"', []),
         ("def a(b: 'c' = 1) -> d[2]: ...", ["(2)"]),
+        ("@dataclass(frozen=True)\nclass A:\n    b = 1", ["(2)"]),
         ("é = 'é' * 3", ["('é' / 3)", "(4)"]),
     ],
 )
@@ -60,12 +68,43 @@ def test_a_mutation_of_another_source_is_refused():
         mutated("bc = 2", one)
 
 
-def test_tests_of_the_own_room_come_first():
-    names = [one.name for one in folders_of_tests(ROOT, "des/world/files/a.py")]
+def test_tests_of_the_own_room_are_run_before_others_are_collected():
+    found = own_and_other_tests(ROOT, "des/world/files/a.py")
+    own, others = ([one.name for one in tests] for tests in found)
 
-    assert names[:2] == ["des_world_files", "des_world"]
-    assert "des_engine" in names[2:]
-    assert not any(name.startswith("agents") for name in names)
+    assert own == ["a.py", "des_world_files", "des_world"]
+    assert "des_engine" in others
+    assert not set(own) & set(others)
+    assert not any(name.startswith("agents") for name in others)
+
+
+def test_tests_of_another_room_kill_what_those_of_the_own_do_not(project):
+    (project / "tests" / "des_room").rename(project / "tests" / "des_hall")
+    subprocess.run(["git", "add", "."], cwd=project, check=True)
+    *_, doubled = mutations_of("des/room/doubling.py", DOUBLING)
+
+    killed = {"outcome": "killed", "by": "tests/des_hall/test_doubling.py::test"}
+    assert outcome_of(doubled, project, 60.0) == killed
+
+
+@pytest.mark.parametrize(
+    ("source", "limit_s", "outcome"),
+    [
+        ("while 3 < 3:\n    pass\n", 0.5, {"outcome": "timed out", "by": ""}),
+        (
+            "import os\n\nif 3 < 3:\n    os.kill(os.getpid(), 9)\n",
+            60.0,
+            {"outcome": "killed", "by": "signal 9"},
+        ),
+    ],
+)
+def test_a_mutation_may_loop_for_ever_and_may_end_the_interpreter(
+    project, source, limit_s, outcome
+):
+    (project / "des" / "room" / "doubling.py").write_text(source, "utf-8")
+    (found,) = (one for one in mutations_of("des/room/doubling.py", source) if "<=" in one.after)
+
+    assert outcome_of(found, project, limit_s) == outcome
 
 
 def test_what_no_test_kills_survives_and_is_not_run_again(project, capsys):

@@ -50,8 +50,17 @@ def test_settings_are_within_the_bounds_of_nccl(bandwidth, round_trip_s, num_pai
 
     assert 1 <= settings.num_threads <= 16
     assert settings.num_threads * settings.sockets_per_thread <= 64
+    assert settings.chunk_bytes <= 4 * 2**20
     if settings.chunk_bytes < 4 * 2**20:
         assert one.pair_bytes_per_s(settings.chunk_bytes) == pytest.approx(bandwidth / num_pairs)
+
+
+def test_no_border_asks_for_more_than_chunks_of_4_mib_and_64_connections():
+    endless = border(bandwidth_bytes_per_s=1e12, round_trip_s=1.0)
+
+    assert NcclSettings.of((endless,)) == NcclSettings(
+        chunk_bytes=4 * 2**20, num_threads=8, sockets_per_thread=8
+    )
 
 
 def test_without_borders_nccl_stays_as_it_comes():
