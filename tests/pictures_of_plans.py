@@ -4,10 +4,16 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from spot_cases import RandomChoice, set_offers, three_sites
 from strategies import plan, unit_workload, world
 
 from agents.decide import decide
+from agents.replanning.spot.clairvoyant import most_tokens
+from agents.replanning.spot.table import SpotCase
 from des import lower, memory_timeline, read_topology, simulate
+from des.dynamics.site_course import SiteCourse
+from des.spot.engine import run_spot
+from des.spot.world import SpotWorld
 from des.training.background import LoadSample
 from des.training.training_history import EpochRow, IterationRow, TrainingHistory
 from des.views.gantt import gantt_figure
@@ -22,6 +28,7 @@ from scenarios.explore.what_if import bandwidth_sweep, family_map, sweep_lines
 from scenarios.iteration.iteration_config import Config
 from scenarios.iteration.iteration_scenario import load_iteration
 from scenarios.run.decide_report import rivals_figure
+from scenarios.run.spot_outputs import SpotRun, spot_figure
 from scenarios.run.training_run_figure import training_run_figure
 
 SMALL = Settings(model="llama2_7b", num_sequences=4)
@@ -138,12 +145,37 @@ def family_maps():
     return [family_map(SMALL, num_sequences=(4, 16), factors=(0.0625, 0.25, 1.0, 4.0, 16.0))]
 
 
+def held_sites():
+    """A fixed plan on a site that comes and goes, on one of a long name and on one always there."""
+    course = SiteCourse(
+        sites=("a", "ap-northeast-1-tokyo", "c"),
+        tick_s=1800.0,
+        up=np.array([(1, 0, 1), (1, 1, 1), (0, 1, 1), (1, 1, 1)], np.bool_),
+    )
+    world = SpotWorld(course=course, offers=set_offers(3))
+    case = SpotCase(name="three", model="llama2_7b", world=world, law=three_sites())
+    held: list[int] = []
+    policy = RandomChoice(len(world.offers.names), 3)
+    history = run_spot(world, policy, 0, watch=held.append)
+    run = SpotRun(
+        case=case,
+        held=tuple(held),
+        histories={"greedy": history},
+        horizons_h={"greedy": 1.0},
+        is_tuned=False,
+        most_tokens=most_tokens(world),
+        rule="greedy",
+    )
+    return [spot_figure(run)]
+
+
 PICTURES = {
     "des.views.site_map:site_map": maps,
     "des.views.link_cells:link_cells": links,
     "des.views.gantt:gantt_figure": charts,
     "des.views.memory_figure:memory_figure": memories,
     "scenarios.run.training_run_figure:training_run_figure": training_runs,
+    "scenarios.run.spot_outputs:spot_figure": held_sites,
     "scenarios.explore.bubbles:bubble_figure": bubbles,
     "scenarios.explore.what_if:sweep_lines": sweeps,
     "scenarios.explore.what_if:family_map": family_maps,

@@ -18,9 +18,11 @@ from des.world.runtime import IDEAL
 _FORMAT = 1
 """Part of every digest; raised where the same case is to get another one."""
 
-_NOT_IN_A_RUN = frozenset({"dynamics", "price_usd_per_gb", "gpu_price_usd_per_hour", "server"})
-"""Fields of a topology that no run sees: its links stand still and have no prices, and its servers
-have the inner figures of their domain."""
+_NOT_IN_A_RUN = frozenset(
+    {"dynamics", "availability", "price_usd_per_gb", "gpu_price_usd_per_hour", "server"}
+)
+"""Fields of a topology that no run sees: its links stand still and have no prices, its sites are
+there, and its servers have the inner figures of their domain."""
 
 _LEFT_OUT_IF_NONE = frozenset(
     {
