@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from processes import words_printed
+from spot_cases import three_sites
 from strategies import cases, plan, unit_workload, world
 
 from calibration.cases.case import PlacementCase
@@ -169,7 +170,7 @@ def test_transport_and_routes_are_part_of_the_key():
     assert len(digests) == 3
 
 
-def test_prices_and_the_law_of_standing_links_are_not():
+def test_prices_and_the_laws_of_standing_links_and_sites_are_not():
     case = hand_case()
     priced = replace(
         case.topology,
@@ -178,6 +179,7 @@ def test_prices_and_the_law_of_standing_links_are_not():
         ),
         links=tuple(replace(link, price_usd_per_gb=0.1) for link in case.topology.links),
         dynamics=UniformLaw(bandwidth_fluctuation=0.3, latency_jitter=0.2),
+        availability=three_sites(),
     )
 
     assert case_digest(replace(case, topology=priced)) == case_digest(case)
