@@ -162,7 +162,7 @@ def held_sites():
         held=tuple(held),
         histories={"greedy": history},
         horizons_h={"greedy": 1.0},
-        is_tuned=False,
+        idle=frozenset(),
         most_tokens=most_tokens(world),
         rule="greedy",
     )

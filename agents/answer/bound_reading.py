@@ -87,12 +87,16 @@ def bound_question_of(config: Config, given: Set[str] = frozenset()) -> BoundQue
         objective=objective_of(config),
         in_force=None if config.last is None else _bound_in_force(config.last, bare, job),
         replacement=Replacement(restart_s=config.restart_s, pays_bytes=not config.restart_only),
-        notes=(*((note,) if note else ()), *layers_note(job.workload(1)), *_comings(bare)),
+        notes=(
+            *((note,) if note else ()),
+            *layers_note(job.workload(1)),
+            *_sites_note(bare),
+        ),
         terms=_terms(config, given),
     )
 
 
-def _comings(topology: Topology) -> Iterator[str]:
+def _sites_note(topology: Topology) -> Iterator[str]:
     """Note on sites that come and go, which a plan counts on."""
     law = topology.availability
     if law is not None:

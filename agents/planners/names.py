@@ -85,5 +85,6 @@ POLICY = "hi_ppo"
 
 SEARCH_BOUND = "search_bound"
 """The scheduler that searches bound plans of a trainer in every epoch."""
+
 SPOT_RULES = ("greedy", "hysteresis", "survival", "seasonal", "sampled")
-"""Rules that decide which sites to hold of those that come and go."""
+"""Keys of `agents.replanning.spot.table.METHODS`: which to hold of sites that come and go."""

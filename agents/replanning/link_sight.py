@@ -9,6 +9,7 @@ import numpy as np
 from agents.decision.threshold import ways_in_use
 from des import Plan, Topology, UnreachableError
 from des.base.checks import require_count, require_non_negative, require_one_of
+from des.dynamics import STEADY
 from des.training.foresight import drawn_world
 from des.training.training_settings import EpochView
 from des.world.topology import Link
@@ -114,15 +115,22 @@ class SeenLinks:
             try:
                 hops = self.base.route(*way)
             except UnreachableError:
-                continue  # messages that no path carries are refused where the plan is simulated
+                continue  # two of several domains that no links join: none of the plan's is seen
             found |= {(self.base.links[hop].source, self.base.links[hop].target) for hop in hops}
         return found
 
     def believed(self, time_s: float) -> Topology:
         """Return the world with its links as they are taken to be."""
-        links = [self._believed(link, time_s) for link in self.base.links]
-        there = [link for link in links if link is not None]
-        return Topology.of(self.base.domains, there, transport=self.base.transport)
+        base = self.base.links
+        seen = [self._believed(link, time_s) for link in base]
+        there = [at for at, link in enumerate(seen) if link is not None]
+        routing_s = self.base.routing_latencies_s or tuple(link.latency_s for link in base)
+        return replace(
+            self.base,
+            links=tuple(link for link in seen if link is not None),
+            dynamics=STEADY,
+            routing_latencies_s=tuple(routing_s[at] for at in there),
+        )
 
     def _believed(self, link: Link, time_s: float) -> Link | None:
         known = self._seen.get((link.source, link.target), [])

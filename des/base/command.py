@@ -28,7 +28,7 @@ _SHOWN_LINES = 30
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000, 20, 20
 """Thresholds of the garbage collector: at Python's own, of 700 objects, loading modules and a first
-decision take a sixth more CPU time, for next to no garbage."""
+decision take a tenth more CPU time, for next to no garbage."""
 
 
 class UsageError(ValueError):

@@ -52,28 +52,30 @@ class ArrayInstance:
     @property
     def num_waiting(self) -> int:
         """Requests that hold no memory."""
-        return int(self.arrays.num_waiting[self.place])
+        return 0 if self._left else int(self.arrays.num_waiting[self.place])
 
     @property
     def present(self) -> int:
         """Requests here."""
+        if self._left:
+            return 0
         q, i = self.arrays, self.place
         return int(q.num_waiting[i] + q.num_reading[i] + q.num_writing[i])
 
     @property
     def due_tokens(self) -> int:
         """Prompt tokens that are not read yet."""
-        return int(self.arrays.due[self.place])
+        return 0 if self._left else int(self.arrays.due[self.place])
 
     @property
     def used(self) -> int:
         """Tokens in KV memory."""
-        return int(self.arrays.used[self.place])
+        return 0 if self._left else int(self.arrays.used[self.place])
 
     @property
     def leaving(self) -> int:
         """Tokens of requests whose KV memory is being sent away."""
-        return int(self.arrays.leaving[self.place])
+        return 0 if self._left else int(self.arrays.leaving[self.place])
 
     @property
     def num_gaps(self) -> int:

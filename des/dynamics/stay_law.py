@@ -1,7 +1,7 @@
 """Law of the length of stays: a mixture of two log-normals, and its fit."""
 
 import math
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass
 from typing import Self
 
 import numpy as np
@@ -55,9 +55,10 @@ class StayLaw:
         3600.0
         """
         require_positive("stay law", "mean_s", mean_s)
-        unit = cls(weight=0.55, median_s=1.0, sigma=0.6, other_median_s=8.0, other_sigma=1.4)
-        factor = mean_s / unit.mean_s
-        return replace(unit, median_s=factor, other_median_s=8.0 * factor)
+        usual = USUAL_STAYS_UP
+        factor = mean_s / usual.mean_s
+        medians_s = {name: factor * getattr(usual, name) for name in ("median_s", "other_median_s")}
+        return cls(**asdict(usual) | medians_s)
 
     @classmethod
     def fitted(cls, lengths_s: Stays) -> Self:
@@ -91,3 +92,9 @@ class StayLaw:
             other_median_s=math.exp(other_mean),
             other_sigma=other_sigma,
         )
+
+
+USUAL_STAYS_UP = StayLaw(
+    weight=0.55, median_s=900.0, sigma=0.6, other_median_s=7200.0, other_sigma=1.4
+)
+"""Stays up like those that were counted in the traces of 2023."""

@@ -8,6 +8,7 @@ together by the correlation ``c``, and every stay keeps its law (a Gaussian copu
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from des.base.jit import kernel
 from des.base.random_numbers import philox, unit
 from des.dynamics.site_course import DAY_S, SiteCourse
 from des.dynamics.site_law import SiteLaw, SpotLaw
-from des.dynamics.stay_law import StayLaw
+from des.dynamics.stay_law import USUAL_STAYS_UP, StayLaw
 from des.spot.stay_kernels import stay_length_s
 
 COMMON_S = 6 * 3600.0
@@ -38,14 +39,9 @@ def draw_course(law: SpotLaw, seed: int, num_ticks: int, tick_s: float) -> SiteC
 
 def _stays(scale: float, *, is_up: bool) -> StayLaw:
     """Stays like those that were counted in the traces of 2023, some sites being up for longer."""
-    long_h = 2.0 * scale if is_up else 1.6 / scale
-    return StayLaw(
-        weight=0.55,
-        median_s=900.0,
-        sigma=0.6,
-        other_median_s=3600.0 * long_h,
-        other_sigma=1.4 if is_up else 1.1,
-    )
+    if is_up:
+        return replace(USUAL_STAYS_UP, other_median_s=7200.0 * scale)
+    return replace(USUAL_STAYS_UP, other_median_s=3600.0 * (1.6 / scale), other_sigma=1.1)
 
 
 def synthetic_law(scales: Sequence[float], correlation: float = 0.5) -> SpotLaw:

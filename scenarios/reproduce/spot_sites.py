@@ -17,6 +17,7 @@ from agents.search.shared_parts import SharedParts
 from agents.trainers.table import trainer_named
 from des import Topology, read_topology
 from des.spot.offers import Offers, StateSizes
+from des.world.lost_parts import with_domains
 from des.worlds.generator import PlaneWorlds
 from scenarios.reproduce.cases import CaseForm, Count, PositiveNumber
 
@@ -136,12 +137,8 @@ def _search(
 ) -> tuple[float, tuple[float, ...]]:
     """Time of a step [s], and the part of the layers that each site has."""
     names = [name for name, site in topology.index_of.items() if row[site]]
-    world = Topology.of(
-        [one for one in topology.domains if one.name in names],
-        [one for one in topology.links if {one.source, one.target} <= set(names)],
-    )
     request = PlanRequest(
-        topology=world,
+        topology=with_domains(topology, names),
         job=_job(model),
         trainer=trainer_named("megatron"),
         token_factor=1.0,

@@ -127,7 +127,8 @@ def main(config: Config, given: frozenset[str]) -> None:
     check_given(config, given)
     world = config.world(config.network) if config.plan is None else read_plan(config.plan).topology
     if world.availability is not None:
-        return spot_run.run_on_spot(config, given, world, world.availability)
+        idle = idle_fields(config)
+        return spot_run.run_on_spot(config, given, world, world.availability, idle=idle)
     if config.partial:
         raise UsageError(f"{PROG}: partial must be left out of a world without availability")
     OutputChoice(figures=config.figures, parquet=config.parquet)  # refused before minutes of work

@@ -23,6 +23,7 @@ IDLE = (
     *("placement", "parallelism", "replicas", "shares", "corrections", "dynamics", "loads"),
     *("arrivals_per_s", "mean_duration_s", "gpu_fraction", "memory_fraction", "most_jobs"),
     *("replay_loads", "replan_threshold", "replan_every", "pays_bytes"),
+    *("link_delay_s", "links_in_use", "link_noise", "link_belief"),
 )
 """Flags without effect where sites come and go: links stand at base figures, nothing else runs."""
 
@@ -32,14 +33,14 @@ class SpotRun:
     """A run, and what the other rules make of the same course.
 
     ``held`` is the offer that is held in each tick; ``most_tokens`` those of a clairvoyant;
-    ``horizons_h`` those of the rules [h], ``is_tuned`` on other courses.
+    ``horizons_h`` those of the rules [h]; ``idle`` are the flags that say nothing.
     """
 
     case: SpotCase
     held: tuple[int, ...]
     histories: dict[str, SpotHistory]
     horizons_h: dict[str, float]
-    is_tuned: bool
+    idle: frozenset[str]
     most_tokens: float
     rule: str
 
@@ -94,9 +95,7 @@ def spot_files(config: Config, found: SpotRun) -> dict[str, bytes]:
 
 def spot_summary(config: Config, found: SpotRun) -> dict[str, object]:
     """Return the content of result.json; a horizon without end is null."""
-    law, left_out = found.case.law, {"out", "figures", "parquet", *IDLE}
-    if found.is_tuned:
-        left_out.add("horizon_epochs")
+    law, left_out = found.case.law, {"out", "figures", "parquet", *found.idle}
     return {
         **_figures(found.history),
         "horizon_h": {

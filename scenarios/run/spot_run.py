@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -24,6 +24,7 @@ from agents.replanning.spot.table import (
 from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.table import trainer_named
 from des import Topology
+from des.base.checks import require_count, require_positive
 from des.base.command import UsageError
 from des.base.document import DOCUMENT
 from des.dynamics.site_course import DAY_S
@@ -44,14 +45,23 @@ _OTHER_SEED = 2**62
 """Seed of the courses by which rules know the law, far from those of runs."""
 
 
-def run_on_spot(config: Config, given: Collection[str], topology: Topology, law: SpotLaw) -> None:
-    """Run the command on a world with a law of its sites.
+def run_on_spot(
+    config: Config,
+    given: Collection[str],
+    topology: Topology,
+    law: SpotLaw,
+    *,
+    idle: Collection[str],
+) -> None:
+    """Run the command on a world with a law of its sites; ``idle`` flags say nothing anywhere.
 
     Raises
     ------
     UsageError
-        If a flag has no effect there, or the planner is no rule for such sites.
+        If a flag has no effect there or is out of range, or the planner is no rule for such sites.
     """
+    require_count(PROG, "epochs", config.epochs)
+    require_positive(PROG, "epoch_s", config.epoch_s)
     for name in IDLE:
         if name in given:
             raise UsageError(
@@ -66,7 +76,8 @@ def run_on_spot(config: Config, given: Collection[str], topology: Topology, law:
     OutputChoice(figures=config.figures, parquet=config.parquet)
     require_no_run(config.out)
     is_tuned = config.plan is None and "horizon_epochs" not in given
-    found = simulate_spot(config, topology, law, is_tuned=is_tuned)
+    tuned = {"horizon_epochs"} if is_tuned else set()
+    found = simulate_spot(config, topology, law, idle=frozenset({*IDLE, *idle, *tuned}))
     paths = write_files(config.out, spot_files(config, found))
     DOCUMENT.add(**spot_summary(config, found), files=paths)
     console = plain_console(sys.stdout)
@@ -101,7 +112,8 @@ class _Drawn:
             ticks_per_decision=_TICKS_PER_EPOCH,
             sees_all=not config.partial,
         )
-        days = draw_course(whole, _OTHER_SEED, round(_SEASON_DAYS * DAY_S / tick_s), tick_s)
+        num_ticks = max(1, round(_SEASON_DAYS * DAY_S / tick_s))
+        days = draw_course(whole, _OTHER_SEED, num_ticks, tick_s)
         return cls(config=config, worlds=worlds, season=fit_season(days))
 
     def case(self, seed: int) -> SpotCase:
@@ -110,11 +122,20 @@ class _Drawn:
         name, model = str(self.config.network), self.config.model
         return SpotCase(name=name, model=model, world=world, law=law, season=self.season)
 
-    def horizon_h(self, rule: str) -> float:
-        """Best horizon of a rule on other courses of the law. [h]"""
+    def horizons_h(self, rules: Sequence[str], given_h: float | None) -> dict[str, float]:
+        """Horizon of each rule: the given one, else the best on other courses of the law. [h]
+
+        A rule that has but one keeps it.
+        """
+        methods = {rule: METHODS[rule] for rule in rules}
+        if given_h is not None:
+            return {
+                rule: given_h if len(one.horizons_h) > 1 else one.horizons_h[0]
+                for rule, one in methods.items()
+            }
         cases = [self.case(_OTHER_SEED + number) for number in range(1, _NUM_TUNED + 1)]
         most = np.maximum(clairvoyant_tokens(cases), 1.0)  # a course may have no time up
-        return tune_horizon_h(METHODS[rule], cases, most)
+        return {rule: tune_horizon_h(one, cases, most) for rule, one in methods.items()}
 
 
 def _request(config: Config, topology: Topology) -> PlanRequest:
@@ -129,21 +150,21 @@ def _request(config: Config, topology: Topology) -> PlanRequest:
     )
 
 
-def simulate_spot(config: Config, topology: Topology, law: SpotLaw, *, is_tuned: bool) -> SpotRun:
-    """Run every rule on the course of the seed.
+def simulate_spot(
+    config: Config, topology: Topology, law: SpotLaw, *, idle: frozenset[str]
+) -> SpotRun:
+    """Run every rule on the course of the seed; ``idle`` are the flags that say nothing.
 
-    A plan that is given is held whenever its sites are up. ``is_tuned``: each rule has the best
-    horizon of its own on other courses of the law, in place of that of the flags.
+    A plan that is given is held whenever its sites are up. Where the horizon is idle each rule has
+    the best one of its own on other courses of the law.
     """
     rule = config.planner if config.plan is None else "greedy"
     assert rule is not None
     drawn = _Drawn.of(config, topology, law)
     case, held = drawn.case(config.seed), list[int]()
     given_h = config.horizon_epochs * config.epoch_s / HOUR_S
-    horizons_h = {
-        name: drawn.horizon_h(name) if is_tuned else given_h
-        for name in (SPOT_RULES if config.plan is None else (rule,))
-    }
+    rules = SPOT_RULES if config.plan is None else (rule,)
+    horizons_h = drawn.horizons_h(rules, None if "horizon_epochs" in idle else given_h)
     histories = {
         name: run_spot(
             case.world,
@@ -158,7 +179,7 @@ def simulate_spot(config: Config, topology: Topology, law: SpotLaw, *, is_tuned:
         held=tuple(held),
         histories=histories,
         horizons_h=horizons_h,
-        is_tuned=is_tuned,
+        idle=idle,
         most_tokens=most_tokens(case.world),
         rule=rule,
     )

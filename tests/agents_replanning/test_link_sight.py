@@ -10,7 +10,7 @@ from strategies import world
 
 from agents.replanning.link_sight import LinkSight, SeenLinks
 from des import Link, MarkovModulated, Placement, Plan, Topology
-from des.dynamics import LinkState, UniformLaw
+from des.dynamics import STEADY, LinkState, UniformLaw
 from des.training.training_settings import EpochView
 from des.world.domain_load import DomainLoad
 
@@ -156,6 +156,24 @@ def test_full_sight_without_a_law_is_the_world_as_it_is(rates):
 def test_what_is_no_sight_is_refused_by_its_field(changes, field):
     with pytest.raises(ValueError, match=f"link sight: {field}"):
         LinkSight(**changes)
+
+
+def test_routes_stay_those_of_the_world_whatever_latencies_are_seen():
+    """A link that is down has no part in them."""
+    views = [view(0, (2.0, 3.0, None, 5.0))]
+    found = []
+
+    def planner(seen):
+        found.append(seen.topology)
+        return PLAN
+
+    SeenLinks(planner=planner, sight=LinkSight(noise=0.1), base=BASE, epoch_s=EPOCH_S, seed=0)(
+        views[0]
+    )
+    (topology,) = found
+    assert topology.routing_latencies_s == (0.5,) * 3
+    assert topology.dynamics == STEADY
+    assert topology.movement is None
 
 
 def test_a_link_keeps_what_is_not_bandwidth():

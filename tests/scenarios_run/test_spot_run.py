@@ -90,6 +90,23 @@ def test_the_recorded_flags_make_the_same_bytes_again(sampled, tmp_path):
     assert run(tmp_path / "second", "--config", str(again)) == sampled
 
 
+def test_greedy_has_no_horizon_whatever_is_given(sampled):
+    """Others have the one that is given: 12 epochs of 600 s."""
+    horizon_h = json.loads(sampled["result.json"])["horizon_h"]
+
+    assert horizon_h.pop("greedy") is None
+    assert set(horizon_h.values()) == {2.0}
+
+
+def test_the_recorded_flags_of_a_rule_without_a_horizon_make_the_same_bytes(network, tmp_path):
+    flags = ["--network", network, *JOB, "--planner", "greedy", "--figures", ""]
+    first = run(tmp_path / "first", *flags, "--epochs", "6", "--epoch-s", "600")
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(json.loads(first["result.json"])["config"]), encoding="utf-8")
+
+    assert run(tmp_path / "second", "--config", str(again), "--figures", "") == first
+
+
 def test_horizons_that_are_not_given_are_the_best_on_other_courses(network, tmp_path):
     """Each rule has one of its own; the recorded flags, without any, make the same bytes again."""
     flags = ["--network", network, *JOB, "--planner", "survival", "--figures", ""]
@@ -140,7 +157,11 @@ def test_a_plan_that_stays_is_held_whenever_its_sites_are_up(network, tmp_path, 
     for one in ticks:
         is_up = all(one[name] == "1" for name in used.split("+"))
         assert one["held"] == (used if is_up else "")
-    assert json.loads(files["result.json"])["offers"] == [used]
+    said = json.loads(files["result.json"])
+    assert said["offers"] == [used]
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(said["config"]), encoding="utf-8")
+    assert run(tmp_path / "second", "--config", str(again), "--figures", "") == files
 
 
 def test_decide_says_that_its_sites_come_and_go(network, capsys):
@@ -157,6 +178,13 @@ def test_decide_says_that_its_sites_come_and_go(network, capsys):
         (["--planner", "exact"], "planner must be one of greedy.*got exact"),
         (["--planner", "greedy", "--dynamics", "ou"], "dynamics must be left out where sites come"),
         (["--planner", "greedy", "--loads", "A=0.1/0"], "loads must be left out where sites come"),
+        (
+            ["--planner", "sampled", "--link-delay-s", "60"],
+            "link_delay_s must be left out where sites come",
+        ),
+        (["--planner", "sampled", "--links-in-use"], "links_in_use must be left out where sites"),
+        (["--planner", "sampled", "--epochs", "0"], "epochs must be .*got 0"),
+        (["--planner", "sampled", "--epoch-s", "0"], "epoch_s must be positive.*got 0"),
     ],
 )
 def test_flags_that_say_nothing_there_are_refused(flags, message, network, tmp_path, capsys):
