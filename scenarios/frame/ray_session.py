@@ -61,6 +61,7 @@ def _start(num_cpus: int) -> None:
                 object_store_memory=OBJECT_STORE_BYTES,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
+                _system_config={"worker_niceness": 0},  # at Ray's 15 they starve beside other work
             )
         except Exception as error:
             _end_what_was_started(error)

@@ -1,5 +1,6 @@
 """Work of both policies' trainings on Ray: the same bytes as in this process, errors by name."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def test_ray_changes_nothing_and_hands_errors_on(tmp_path):
         on_ray = left_by(at_work, tmp_path / "ray")
         with pytest.raises(ValueError, match="invalid literal for int"):
             list(at_work(int, ["1", "x"]))
+        assert list(at_work(os.nice, [0])) == [os.nice(0)], "no starving beside other work"
 
     assert on_ray == left_by(map, tmp_path / "here")
 
