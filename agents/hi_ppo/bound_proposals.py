@@ -21,8 +21,8 @@ from agents.search.chains import Chain
 from agents.search.objective import PlanObjective
 from agents.search.schedule_choice import survey_schedules
 from agents.search.search import PlanRequest
-from agents.search.sketches import quickest_bound, sketch_of
-from agents.trainers.trainer import Trainer
+from agents.search.sketches import sketch_of
+from agents.search.trainer_search import TrainerSearch
 from des import Corrections, InfeasiblePlacementError, Plan, Topology, Workload
 from des.compiled.simulate import simulate_compiled
 
@@ -64,7 +64,7 @@ def search_proposed(
         schedules=request.schedules or request.trainer.schedules,
         model=request.job.model,
     )
-    bound = bindings(binder, sketches[:_MOST_BOUND])
+    bound = bindings(binder.bind, sketches[:_MOST_BOUND])
     rows = [row for one in bound if (row := row_in_force(request, one)) is not None]
     kept = [row for row in rows if aim.allows(row.figures)]
     return replace(
@@ -134,19 +134,19 @@ def sketched_orders(sketches: Sequence[Plan]) -> tuple[Chain, ...]:
     return tuple(dict.fromkeys(orders))
 
 
-def bindings(binder: PlanBinder, sketches: Sequence[Plan]) -> tuple[BoundPlan, ...]:
+def bindings(bind: Callable[[Plan], BoundPlan], sketches: Sequence[Plan]) -> tuple[BoundPlan, ...]:
     """Bind the sketches that can be bound; the quickest first."""
     found: dict[Plan, BoundPlan] = {}
     for sketch in sketches:
         try:
-            bound = binder.bind(sketch)
+            bound = bind(sketch)
         except ValueError:
             continue
         found[bound.plan] = bound
     return tuple(sorted(found.values(), key=lambda one: one.step_s))
 
 
-def plan_bound(trainer: Trainer, situation: Situation, seed: int) -> Plan:
+def plan_bound(search: TrainerSearch, situation: Situation, seed: int) -> Plan:
     """Plan by the search of bound plans, which draws nothing, on the network as it is.
 
     Raises
@@ -155,7 +155,7 @@ def plan_bound(trainer: Trainer, situation: Situation, seed: int) -> Plan:
         If no plan fits.
     """
     topology, workload = leave_reserved_memory(situation), situation.workload
-    return quickest_bound(topology, workload, trainer, situation.corrections).plan
+    return search.quickest(topology, workload, situation.corrections).plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +230,7 @@ def _given(plan: Plan, problem: PlanningProblem, rng: np.random.Generator) -> Pl
 class BoundProposer(_PassesOn):
     """Proposes what a trainer runs: another's proposals bound, the quickest first."""
 
-    trainer: Trainer
+    search: TrainerSearch
 
     def propose(
         self,
@@ -244,12 +244,11 @@ class BoundProposer(_PassesOn):
         last = situation.last_plan
         seen = replace(situation, last_plan=None if last is None else sketch_of(last))
         found = self.inner.propose(seen, look_ahead=look_ahead, num_plans=num_plans, seed=seed)
-        binder = PlanBinder(
-            topology=leave_reserved_memory(situation),
-            workload=situation.workload,
-            trainer=self.trainer,
-            corrections=situation.corrections,
-            schedules=survey_schedules(self.trainer, ()),
+        binder = self.search.binder(
+            leave_reserved_memory(situation),
+            situation.workload,
+            situation.corrections,
+            survey_schedules(self.search.trainer, ()),
         )
-        bound = bindings(binder, found.plans[:num_plans])
+        bound = bindings(partial(self.search.bind, binder), found.plans[:num_plans])
         return BoundPlans(plans=tuple(one.plan for one in bound))

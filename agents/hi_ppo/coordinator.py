@@ -21,7 +21,7 @@ from agents.hi_ppo.plan_source import ProposesPlans
 from agents.hi_ppo.policies import Policies, TrainedRange
 from agents.hi_ppo.validation import plan_of_other_domains, require_valid
 from agents.judge.look_ahead import LookAhead
-from agents.trainers.trainer import Trainer
+from agents.search.trainer_search import TrainerSearch
 from des import (
     InfeasiblePlacementError,
     Plan,
@@ -114,13 +114,13 @@ class Coordinator:
         self.counts = Counts()
         self.begin()
 
-    def bound_for(self, trainer: Trainer) -> "Coordinator":
+    def bound_for(self, search: TrainerSearch) -> "Coordinator":
         """Return the coordinator that proposes, weighs and takes plans as a trainer runs them.
 
         As policies do not see the stages of a domain's GPUs it searches in every decision.
         """
-        proposer = BoundProposer(inner=self.proposer, trainer=trainer)
-        planner = partial(plan_bound, trainer)
+        proposer = BoundProposer(inner=self.proposer, search=search)
+        planner = partial(plan_bound, search)
         return replace(self, proposer=proposer, planner=planner, searches=True)
 
     def begin(self) -> None:

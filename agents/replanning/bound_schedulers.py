@@ -16,14 +16,12 @@ from agents.decision.situation import Decision, Scheduler, Situation
 from agents.decision.world import DecisionWorld
 from agents.replanning.pool import Pool
 from agents.replanning.search_schedulers import PlanEveryEpoch
-from agents.search.bind import PlanBinder
 from agents.search.schedule_choice import survey_schedules, unpaced_schedules
-from agents.search.sketches import quickest_bound, sketch_of
+from agents.search.sketches import sketch_of
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.trainer import Trainer
 from des import (
     DEFAULT_SCHEDULE,
-    NO_CORRECTIONS,
-    Corrections,
     Plan,
     Topology,
     Workload,
@@ -33,18 +31,15 @@ from des import (
 BINDING = "binding"
 """Part of `agents.decision.situation.Decision.response_s`: completing a plan to its GPUs."""
 
-BindPlan = Callable[[PlanningProblem, Plan, Trainer], Plan]
-"""Completes a plan of perfect devices, see `complete_plan`."""
 
-
-def complete_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
+def complete_plan(problem: PlanningProblem, plan: Plan, search: TrainerSearch) -> Plan:
     """Complete a plan of perfect devices, under whichever schedule of the trainer is quickest.
 
     Its own schedule was chosen for devices that the trainer does not have. Refused as
     `PlanBinder.bind` refuses.
     """
-    binder = _binder(problem.topology, problem.workload, trainer, problem.corrections)
-    return binder.bind(without_schedule(plan, trainer)).plan
+    binder = search.binder(problem.topology, problem.workload, problem.corrections)
+    return search.bind(binder, without_schedule(plan, search.trainer)).plan
 
 
 def schedule_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
@@ -55,7 +50,8 @@ def schedule_plan(problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Pla
     """
     topology, workload, corrections = problem.topology, problem.workload, problem.corrections
     paced = survey_schedules(trainer, ())
-    binder = _binder(topology, workload, trainer, corrections, paced)
+    search = TrainerSearch(trainer=trainer)
+    binder = search.binder(topology, workload, corrections, paced)
     bound = binder.bind(plan)
     found = [bound]
     for name in dict.fromkeys((plan.schedule, *unpaced_schedules(trainer, ()))):
@@ -77,22 +73,6 @@ def without_schedule(plan: Plan, trainer: Trainer) -> Plan:
     return replace(plan, schedule=DEFAULT_SCHEDULE)
 
 
-def _binder(
-    topology: Topology,
-    workload: Workload,
-    trainer: Trainer,
-    corrections: Corrections,
-    schedules: tuple[str, ...] | None = None,
-) -> PlanBinder:
-    return PlanBinder(
-        topology=topology,
-        workload=workload,
-        trainer=trainer,
-        corrections=corrections,
-        schedules=trainer.schedules if schedules is None else schedules,
-    )
-
-
 class BoundScheduler:
     """Binds what a scheduler of perfect devices decides; it sees its own plans as the last ones.
 
@@ -100,9 +80,9 @@ class BoundScheduler:
     the first one the search of bound plans decides; both are fallbacks.
     """
 
-    def __init__(self, inner: Scheduler, trainer: Trainer, bind: BindPlan = complete_plan) -> None:
+    def __init__(self, inner: Scheduler, search: TrainerSearch) -> None:
         self.name = str(getattr(inner, "name", type(inner).__name__))
-        self._inner, self._trainer, self._bind = inner, trainer, bind
+        self._inner, self._search = inner, search
         self._sketches: dict[Plan, Plan] = {}
 
     def begin(self) -> None:
@@ -131,13 +111,13 @@ class BoundScheduler:
     def _bound(self, situation: Situation, decision: Decision) -> tuple[Plan, bool]:
         """The decided plan as the trainer runs it, or a fallback and that it is one."""
         topology, workload = leave_reserved_memory(situation), situation.workload
-        trainer, corrections = self._trainer, situation.corrections
+        corrections = situation.corrections
         problem = PlanningProblem(topology=topology, workload=workload, corrections=corrections)
         try:
-            plan = self._bind(problem, decision.plan, trainer)
+            plan = complete_plan(problem, decision.plan, self._search)
         except ValueError:
             last = situation.last_plan
-            return last or quickest_bound(topology, workload, trainer, corrections).plan, True
+            return last or self._search.quickest(topology, workload, corrections).plan, True
         return plan, decision.is_fallback
 
 
@@ -145,31 +125,27 @@ class BoundScheduler:
 class WeighsBound(Protocol):
     """A scheduler that weighs plans as a trainer runs them, such as Hi-PPO's coordinator."""
 
-    def bound_for(self, trainer: Trainer) -> Scheduler:
-        """Return the scheduler for a trainer."""
+    def bound_for(self, search: TrainerSearch) -> Scheduler:
+        """Return the scheduler for the trainer of a search."""
 
 
-def bound_scheduler(
-    inner: Scheduler, trainer: Trainer, bind: BindPlan = complete_plan
-) -> Scheduler:
-    """Return a scheduler of what the trainer runs; of perfect devices the one given.
+def bound_scheduler(inner: Scheduler, search: TrainerSearch) -> Scheduler:
+    """Return a scheduler of what the trainer of a search runs; of perfect devices the one given.
 
-    Those that do not weigh bound plans themselves get theirs completed by ``bind``.
+    Those that do not weigh bound plans themselves get theirs completed.
     """
-    if trainer.is_ideal:
+    if search.trainer.is_ideal:
         return inner
-    return (
-        inner.bound_for(trainer)
-        if isinstance(inner, WeighsBound)
-        else BoundScheduler(inner, trainer, bind)
-    )
+    if isinstance(inner, WeighsBound):
+        return inner.bound_for(search)
+    return BoundScheduler(inner, search)
 
 
-def search_bound_scheduler(trainer: Trainer, horizon_epochs: float) -> Scheduler:
+def search_bound_scheduler(search: TrainerSearch, horizon_epochs: float) -> Scheduler:
     """Return the scheduler that searches bound plans in every epoch, see `PlanEveryEpoch`."""
 
     def find_plan(topology: Topology, workload: Workload) -> Plan:
-        return quickest_bound(topology, workload, trainer).plan
+        return search.quickest(topology, workload).plan
 
     return PlanEveryEpoch(horizon_epochs, find_plan)
 
@@ -179,17 +155,18 @@ def bound_planner(planner: Planner, trainer: Trainer) -> Planner:
 
     Its plans are refused with an error where they cannot be bound, see `PlanBinder.bind`.
     """
-    return planner if trainer.is_ideal else partial(_plan, planner, trainer)
+    search = TrainerSearch(trainer=trainer)
+    return planner if trainer.is_ideal else partial(_plan, planner, search)
 
 
 def _plan(
-    planner: Planner, trainer: Trainer, problem: PlanningProblem, rng: np.random.Generator
+    planner: Planner, search: TrainerSearch, problem: PlanningProblem, rng: np.random.Generator
 ) -> Plan:
     last = None if problem.last_plan is None else sketch_of(problem.last_plan)
-    return complete_plan(problem, planner(replace(problem, last_plan=last), rng), trainer)
+    return complete_plan(problem, planner(replace(problem, last_plan=last), rng), search)
 
 
-def pool_binder(world: DecisionWorld, trainer: Trainer) -> Callable[[Pool], Pool]:
+def pool_binder(world: DecisionWorld, search: TrainerSearch) -> Callable[[Pool], Pool]:
     """Return what binds the plans of a pool at the base figures of a world.
 
     The quickest plan of the search comes first. Plans that cannot be bound are left out.
@@ -197,11 +174,11 @@ def pool_binder(world: DecisionWorld, trainer: Trainer) -> Callable[[Pool], Pool
     topology, workload = replace(world.topology, movement=None), world.workload
 
     def bound(pool: Pool) -> Pool:
-        binder = _binder(topology, workload, trainer, NO_CORRECTIONS)
-        known = {quickest_bound(topology, workload, trainer).plan: 0}
+        binder = search.binder(topology, workload)
+        known = {search.quickest(topology, workload).plan: 0}
         for plan, epoch in zip(pool.plans, pool.known_from, strict=True):
             try:
-                own = binder.bind(without_schedule(plan, trainer)).plan
+                own = search.bind(binder, without_schedule(plan, search.trainer)).plan
             except ValueError:
                 continue
             known[own] = min(epoch, known.get(own, epoch))

@@ -21,6 +21,7 @@ from agents.search.kernels.pipeline_times import MISFIT
 from agents.search.schedule_choice import INTERLEAVED
 from agents.search.search import PlanRequest, bound_settings
 from agents.search.settings import BoundSetting, num_stages_of
+from agents.search.shared_parts import SharedParts
 from agents.search.workspace import Workspace
 from agents.trainers.plan_checks import domains_in_use
 from agents.trainers.trainer import Trainer, base_schedule
@@ -61,6 +62,8 @@ class PlanBinder:
         Schedules to choose from, in place of the plan's own; empty: see above.
     model
         Name or file of the model; empty: the workload's name.
+    shared
+        Parts of figures that it has in common with other searches.
     """
 
     topology: Topology
@@ -69,6 +72,7 @@ class PlanBinder:
     corrections: Corrections = NO_CORRECTIONS
     schedules: tuple[str, ...] = ()
     model: str = ""
+    shared: SharedParts = field(default_factory=SharedParts, repr=False, compare=False)
     _known: dict[Plan, BoundPlan] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -216,7 +220,12 @@ class PlanBinder:
 
     @cached_property
     def _workspace(self) -> Workspace:
-        return Workspace(topology=self.topology, job=self.job, corrections=self.corrections)
+        return Workspace(
+            topology=self.topology,
+            job=self.job,
+            corrections=self.corrections,
+            shared=self.shared,
+        )
 
     def _complete(self, plan: Plan, candidate: Candidate) -> Plan:
         """The plan that simulates a layout, with what the given one says of its exchange."""

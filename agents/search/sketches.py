@@ -6,6 +6,7 @@ from dataclasses import replace
 from agents.decision.bound_plan import BoundPlan
 from agents.search.bind import PlanBinder
 from agents.search.bound_search import search_bound
+from agents.search.shared_parts import SharedParts
 from agents.trainers.trainer import Trainer
 from des import (
     DEFAULT_SCHEDULE,
@@ -55,10 +56,12 @@ def quickest_bound(
     workload: Workload,
     trainer: Trainer,
     corrections: Corrections = NO_CORRECTIONS,
+    shared: SharedParts | None = None,
 ) -> BoundPlan:
     """Return the quickest plan that a trainer runs in the microbatches of a workload.
 
-    Pipelines and copies that exchange in every step are searched.
+    Pipelines and copies that exchange in every step are searched; ``shared`` is as in
+    `search_bound`.
 
     Raises
     ------
@@ -69,7 +72,7 @@ def quickest_bound(
         topology=topology, workload=workload, trainer=trainer, corrections=corrections
     )
     request = replace(binder.request, outer_modes=())
-    return search_bound(request, is_best_alone=True).best.bound
+    return search_bound(request, is_best_alone=True, shared=shared).best.bound
 
 
 def _gather(placement: Placement) -> Placement:

@@ -19,7 +19,7 @@ with lazy_imports(__name__):
     from agents.planners import table
     from agents.replanning import bound_schedulers, training_planner, training_schedulers
     from agents.replanning import table as replanning_table
-    from agents.search import bind, sketches
+    from agents.search import bind, sketches, trainer_search
     from agents.trainers.trainer import Trainer
 
 
@@ -85,8 +85,9 @@ def planner_of(name: str, decided: Decided) -> Planner:
             run=decided.run,
             corrections=decided.corrections,
         )
-        rule, trainer = replanning_table.RULES[name], decided.trainer
-        bound = None if trainer.is_ideal else bound_schedulers.pool_binder(episode, trainer)
+        rule, search = replanning_table.RULES[name], _search_of(decided)
+        is_ideal = decided.trainer.is_ideal
+        bound = None if is_ideal else bound_schedulers.pool_binder(episode, search)
         return training_schedulers.plan_ahead(
             training_schedulers.plans_of_rule(rule, episode, bound)
         )
@@ -118,14 +119,18 @@ def _payoff(decided: Decided) -> training_planner.ChangePayoff:
 
 def _scheduler(name: str, decided: Decided) -> Scheduler:
     """Make the scheduler of a name, whose plans the trainer runs."""
-    trainer = decided.trainer
+    search = _search_of(decided)
     if name == SEARCH_BOUND:
-        if trainer.is_ideal:
+        if decided.trainer.is_ideal:
             raise UsageError(f"planner {name} needs a trainer that binds GPUs, got ideal")
-        return bound_schedulers.search_bound_scheduler(trainer, decided.horizon_epochs)
+        return bound_schedulers.search_bound_scheduler(search, decided.horizon_epochs)
     make = (
         schedulers.make_shared_scheduler() if name == POLICY else replanning_table.SCHEDULERS[name]
     )
     if make is None:
         raise UsageError(f"planner must be another than {POLICY}, as no policy is shipped")
-    return bound_schedulers.bound_scheduler(make(), trainer)
+    return bound_schedulers.bound_scheduler(make(), search)
+
+
+def _search_of(decided: Decided) -> trainer_search.TrainerSearch:
+    return trainer_search.TrainerSearch(trainer=decided.trainer)

@@ -40,7 +40,7 @@ with lazy_imports(__name__):
     from agents.scheduling import make_task, playing
     from agents.scheduling.playing import Played
     from agents.scheduling.task import SchedulingTask
-    from agents.search import ideal_plans
+    from agents.search import ideal_plans, trainer_search
     from des import Plan
     from scenarios.frame import rows_report, statistics
     from scenarios.frame.report import Report
@@ -274,7 +274,9 @@ def _search(task: SchedulingTask, seeds: Sequence[int]) -> Played:
         planner=best_plan, horizon_epochs=SEARCH_HORIZON, schedules=setting.space.schedules
     )
     if not setting.trainer.is_ideal:
-        scheduler = bound_schedulers.search_bound_scheduler(setting.trainer, SEARCH_HORIZON)
+        scheduler = bound_schedulers.search_bound_scheduler(
+            trainer_search.TrainerSearch(trainer=setting.trainer), SEARCH_HORIZON
+        )
     found = [run_epochs.run_course(setting.world, seed, scheduler) for seed in seeds]
     sums = [
         (

@@ -15,11 +15,13 @@ from agents.judge.step_times import mean_step
 from agents.replanning.bound_schedulers import BoundScheduler, bound_scheduler
 from agents.scheduling.job_world import JobWorld
 from agents.search.sketches import quickest_bound
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
 from des import simulate
 
 MEGATRON, IDEAL = trainer_named("megatron"), trainer_named("ideal")
+SEARCH = TrainerSearch(trainer=MEGATRON)
 TWO = sites(site("A"), site("B", 8))
 JOB = job()
 
@@ -30,7 +32,7 @@ def proposer() -> Proposer:
 
 
 def test_a_proposer_gives_bindings_the_quickest_first():
-    bound = BoundProposer(inner=proposer(), trainer=MEGATRON)
+    bound = BoundProposer(inner=proposer(), search=SEARCH)
     first = bound.propose(situation_on(TWO, JOB)).plans
     later = bound.propose(situation_on(TWO, JOB, last_plan=first[0])).plans
     sketches = proposer().propose(situation_on(TWO, JOB)).plans[:8]
@@ -50,10 +52,10 @@ def always_best() -> Coordinator:
 
 def test_without_a_move_policy_the_quickest_bound_plan_known_is_taken():
     """Of a situation without a past it is the quickest of the bound proposals."""
-    scheduler = bound_scheduler(always_best(), MEGATRON)
+    scheduler = bound_scheduler(always_best(), SEARCH)
     scheduler.begin()
     plan = scheduler.decide(situation_on(TWO, JOB)).plan
-    best = BoundProposer(inner=proposer(), trainer=MEGATRON).propose(situation_on(TWO, JOB))
+    best = BoundProposer(inner=proposer(), search=SEARCH).propose(situation_on(TWO, JOB))
 
     taken_s = simulate(TWO, JOB, plan).makespan_s
     assert taken_s <= simulate(TWO, JOB, best.plans[0]).makespan_s
@@ -63,8 +65,8 @@ def test_without_a_move_policy_the_quickest_bound_plan_known_is_taken():
 def test_a_coordinator_is_bound_by_itself_and_left_alone_with_perfect_devices():
     inner = coordinator()
 
-    assert bound_scheduler(inner, IDEAL) is inner
-    assert not isinstance(bound_scheduler(inner, MEGATRON), BoundScheduler)
+    assert bound_scheduler(inner, TrainerSearch(trainer=IDEAL)) is inner
+    assert not isinstance(bound_scheduler(inner, SEARCH), BoundScheduler)
 
 
 @pytest.mark.parametrize("moves", [True, False])
@@ -78,7 +80,7 @@ def test_moves_of_an_episode_are_bound_and_a_plan_that_stays_keeps_its_gpus(move
         epoch_s=600.0,
         iterations_per_epoch=20,
     )
-    scheduler = bound_scheduler(coordinator(moves=moves), MEGATRON)
+    scheduler = bound_scheduler(coordinator(moves=moves), SEARCH)
     course = run_course(world, 0, scheduler, mean_step=mean_step)
 
     assert len(set(course.plans)) == 1
@@ -89,7 +91,7 @@ def test_moves_of_an_episode_are_bound_and_a_plan_that_stays_keeps_its_gpus(move
 def test_a_rule_weighs_moves_by_bound_times():
     """A move pays within eight epochs or the plan stays; the last one is bound and slow."""
     rule = FixedRule(WHOLE_RULES.rule(WHOLE_RULES.top, 8.0), WHOLE_RULES)
-    scheduler = bound_scheduler(Coordinator(proposer(), rule), MEGATRON)
+    scheduler = bound_scheduler(Coordinator(proposer(), rule), SEARCH)
     scheduler.begin()
     slow = bind_plan(TWO, JOB, proposer().propose(situation_on(TWO, JOB)).plans[-1], MEGATRON)
     free, dear = (
@@ -106,7 +108,7 @@ def test_a_rule_weighs_moves_by_bound_times():
 def test_every_world_is_searched_too(trained_range):
     """Megatron-LM's best plan is among those known, as it is that of the search."""
     inner = Coordinator(proposer(), None, trained_range=trained_range)
-    scheduler = bound_scheduler(inner, MEGATRON)
+    scheduler = bound_scheduler(inner, SEARCH)
     scheduler.begin()
     plan = scheduler.decide(situation_on(TWO, JOB)).plan
 

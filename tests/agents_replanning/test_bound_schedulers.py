@@ -20,6 +20,7 @@ from agents.replanning.bound_schedulers import (
 from agents.replanning.pool import Pool
 from agents.scheduling.job_world import JobWorld
 from agents.search.sketches import quickest_bound, sketch_of
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
 from des import Placement, Plan, lower
@@ -27,6 +28,7 @@ from des.compiled.simulate import makespan_compiled_s
 from des.plan.replacement import Replacement
 
 MEGATRON, IDEAL = trainer_named("megatron"), trainer_named("ideal")
+SEARCH = TrainerSearch(trainer=MEGATRON)
 EVEN = Plan(placement=Placement.parse("0*16,1*16"))
 UNEVEN = Plan(placement=Placement.parse("0*31,1*1"), schedule="zb_h1")
 
@@ -60,12 +62,12 @@ def situation(last=None, **changes):
 
 def completed(plan):
     problem = PlanningProblem(topology=sites(), workload=job())
-    return complete_plan(problem, plan, MEGATRON)
+    return complete_plan(problem, plan, SEARCH)
 
 
 def test_a_plan_is_bound_seen_as_it_was_proposed_and_kept_with_its_gpus():
     inner = Listed(EVEN, EVEN, UNEVEN)
-    scheduler = BoundScheduler(inner, MEGATRON)
+    scheduler = BoundScheduler(inner, SEARCH)
     scheduler.begin()
 
     first = scheduler.decide(situation())
@@ -87,7 +89,7 @@ def test_what_cannot_be_bound_leaves_the_last_plan_or_the_search_decides():
         placement=Placement.parse("0*32"),
         replicas=(Placement.parse("1*32"), Placement.parse("2*32")),
     )
-    scheduler = BoundScheduler(Listed(three, three), MEGATRON)
+    scheduler = BoundScheduler(Listed(three, three), SEARCH)
     scheduler.begin()
 
     first = scheduler.decide(situation())
@@ -102,7 +104,7 @@ def test_what_cannot_be_bound_leaves_the_last_plan_or_the_search_decides():
 def test_perfect_devices_change_nothing():
     inner, planner = Listed(EVEN), PLANNERS["uniform"]
 
-    assert bound_scheduler(inner, IDEAL) is inner
+    assert bound_scheduler(inner, TrainerSearch(trainer=IDEAL)) is inner
     assert bound_planner(planner, IDEAL) is planner
 
 
@@ -126,7 +128,7 @@ def test_a_plan_is_completed_under_the_quickest_schedule_of_the_trainer():
 
 
 def test_the_search_decides_the_quickest_plan_and_holds_it_where_moves_cost_more():
-    scheduler = search_bound_scheduler(MEGATRON, 1.0)
+    scheduler = search_bound_scheduler(SEARCH, 1.0)
     scheduler.begin()
     best = quickest_bound(sites(), job(), MEGATRON)
 
@@ -142,7 +144,7 @@ def test_a_pool_is_bound_with_the_search_first_and_without_what_cannot_be():
     world = JobWorld(topology=sites(), workload=job(), epoch_s=600.0, iterations_per_epoch=20)
     back = Plan(placement=Placement.parse("0*16,1*8,0*8"))
 
-    pool = pool_binder(world, MEGATRON)(Pool(plans=(back, EVEN), known_from=(0, 2)))
+    pool = pool_binder(world, SEARCH)(Pool(plans=(back, EVEN), known_from=(0, 2)))
 
     known = dict(zip(pool.plans, pool.known_from, strict=True))
     assert pool.plans[0] == quickest_bound(sites(), job(), MEGATRON).plan

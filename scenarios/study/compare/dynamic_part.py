@@ -32,6 +32,7 @@ from agents.replanning.table import HORIZON_EPOCHS, RULES, SCHEDULERS
 from agents.replanning.tables import EpisodeTables, costs_of, foreseen, tables_of
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from agents.replanning.whole_pool import whole_pool
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, Corrections
 from des.base.lazy import lazy_imports
@@ -128,7 +129,7 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     judge = SteadyJudge(world.workload, world.num_domains)
     pool = _pool_of(case, world, judge)
     if not trainer.is_ideal:
-        pool = pool_binder(world, trainer)(pool)
+        pool = pool_binder(world, TrainerSearch(trainer=trainer))(pool)
     candidates_s = time.perf_counter() - begin_s
     draw = draw_of(world, case.draw, pool, judge=judge)
     paths, seconds = walk(
@@ -189,8 +190,9 @@ def _pool_of(case: ComparedDraw, world: SuiteWorld, judge: SteadyJudge) -> Pool:
 def scheduler_row(case: ComparedDraw, world: DecisionWorld, name: str) -> dict[str, object]:
     """Figures of a scheduler on a draw; plans over memory are judged as if they fitted."""
     trainer = trainer_named(case.trainer)
+    search = TrainerSearch(trainer=trainer)
     if name == SEARCH_BOUND:
-        scheduler: Scheduler = search_bound_scheduler(trainer, HORIZON_EPOCHS)
+        scheduler: Scheduler = search_bound_scheduler(search, HORIZON_EPOCHS)
     elif name in DUELLISTS:
         scheduler = head_to_head.equal_scheduler(name, trainer)
     elif name in MOVING_NAMES:
@@ -198,7 +200,7 @@ def scheduler_row(case: ComparedDraw, world: DecisionWorld, name: str) -> dict[s
     else:
         scheduler = SCHEDULERS[name]()
     if name != SEARCH_BOUND and name not in DUELLISTS:
-        scheduler = bound_scheduler(scheduler, trainer)
+        scheduler = bound_scheduler(scheduler, search)
     course = run_course(world, case.draw, scheduler, must_fit=False, mean_step=mean_step)
     return {
         "method": name,

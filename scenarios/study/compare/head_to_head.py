@@ -22,6 +22,7 @@ from agents.replanning.bound_schedulers import bound_scheduler, schedule_plan
 from agents.replanning.search_schedulers import PlanEveryEpoch
 from agents.replanning.table import HORIZON_EPOCHS
 from agents.search.ideal_plans import ideal_plans
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.trainer import Trainer
 from des import Plan, Topology, Workload
 from des.base.command import UsageError
@@ -48,7 +49,7 @@ def equal_scheduler(name: str, trainer: Trainer) -> Scheduler:
     the draw, judged as the trainer runs them.
     """
     if name == POLICY:
-        return bound_scheduler(_coordinator(trainer), trainer)
+        return bound_scheduler(_coordinator(trainer), TrainerSearch(trainer=trainer))
     planner = equal_planner(name, trainer)
     return PlanEveryEpoch(HORIZON_EPOCHS, _finding(planner))
 

@@ -24,6 +24,7 @@ from agents.planners.names import POLICY
 from agents.planners.search.search import MOST_DOMAINS_FOR_ALL_ORDERS, search
 from agents.planners.table import PLANNERS, PlannerRow
 from agents.replanning.bound_schedulers import complete_plan
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.table import trainer_named
 from des import EVERY_STEP, Plan, Topology, Workload
 from des.base.extras import needed_extra
@@ -200,7 +201,8 @@ def _complete(
     if trainer.is_ideal:
         return plan, workload
     workload = trained_workload(workload, trainer)
-    return complete_plan(replace(problem, workload=workload), plan, trainer), workload
+    search = TrainerSearch(trainer=trainer)
+    return complete_plan(replace(problem, workload=workload), plan, search), workload
 
 
 def _plan(name: str, problem: PlanningProblem, rng: np.random.Generator) -> tuple[Plan, Workload]:

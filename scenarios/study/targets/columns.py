@@ -22,6 +22,7 @@ from agents.planners.names import MOVING_NAMES, SEARCH_BOUND
 from agents.planners.pareto.proposals import Propose
 from agents.replanning.bound_schedulers import search_bound_scheduler
 from agents.replanning.table import HORIZON_EPOCHS, scheduler_makers
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.table import trainer_named
 from calibration.reference.pool import map_in_processes
 from des.base.command import UsageError
@@ -104,7 +105,9 @@ def scheduler_columns(config: Config) -> list[SchedulerColumn]:
         path.stem: policy_scheduler(path) for path in paths
     }
     known = scheduler_makers() | {name: partial(moving_scheduler, name) for name in MOVING_NAMES}
-    known[SEARCH_BOUND] = partial(search_bound_scheduler, scope.trainer, HORIZON_EPOCHS)
+    known[SEARCH_BOUND] = partial(
+        search_bound_scheduler, TrainerSearch(trainer=scope.trainer), HORIZON_EPOCHS
+    )
     makers |= {name: (known[name], None) for name in methods}
     if len(makers) < len(paths) + len(methods):
         raise UsageError(f"{PROG}: checkpoints must have names of their own, each once")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -12,7 +13,8 @@ from agents.decision.run_epochs import CourseResult, epoch_situation, run_course
 from agents.decision.situation import TIME_ONLY, MakeScheduler, Preference, Scheduler
 from agents.hi_ppo.local.decide import LocalAgent
 from agents.planners.pareto.proposals import Propose
-from agents.replanning.bound_schedulers import bound_scheduler, complete_plan, without_schedule
+from agents.replanning.bound_schedulers import bound_scheduler, complete_plan
+from agents.search.trainer_search import TrainerSearch
 from agents.trainers.ideal import IDEAL
 from agents.trainers.trainer import Trainer
 from des import STEADY, Plan, Topology, UniformLaw
@@ -59,11 +61,22 @@ class Scope:
     trainer: Trainer = IDEAL
     _known: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, key: Hashable, make: Callable[[], FoundT]) -> FoundT:
-        """Return what ``make`` returns, worked out once: references are the same in all columns."""
+    def once(self, key: Hashable, find: Callable[[], FoundT]) -> FoundT:
+        """Return what ``find`` returns, or raise what it refuses: the same in all columns."""
         if key not in self._known:
-            self._known[key] = make()
-        return self._known[key]  # type: ignore[return-value]
+            try:
+                self._known[key] = find()
+            except ValueError as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, ValueError):
+            raise found.with_traceback(None)
+        return found  # type: ignore[return-value]
+
+    @cached_property
+    def search(self) -> TrainerSearch:
+        """Search of the trainer's plans that remembers all: columns ask for the same ones."""
+        return TrainerSearch(trainer=self.trainer, once=self.once)
 
     def on_perfect_devices(self) -> "Scope":
         """Return the scope with perfect devices in place of the trainer."""
@@ -72,35 +85,19 @@ class Scope:
         return self.once("perfect devices", lambda: replace(self, trainer=IDEAL, _known={}))
 
     def as_run(self, make: MakeScheduler) -> MakeScheduler:
-        """Make schedulers whose plans the trainer runs."""
+        """Make schedulers whose plans the trainer runs, to be run but not timed, see `search`."""
         if self.trainer.is_ideal:
             return make
-        return lambda: bound_scheduler(make(), self.trainer, self.bind)
+        return lambda: bound_scheduler(make(), self.search)
 
     def plan_as_run(self, problem: PlanningProblem, plan: Plan) -> Plan | None:
         """Complete a plan to what the trainer runs; None where it cannot."""
         if self.trainer.is_ideal:
             return plan
         try:
-            return self.bind(problem, plan, self.trainer)
+            return complete_plan(problem, plan, self.search)
         except ValueError:
             return None
-
-    def bind(self, problem: PlanningProblem, plan: Plan, trainer: Trainer) -> Plan:
-        """As `complete_plan`, each plan on each network once."""
-        plan = without_schedule(plan, trainer)
-
-        def found() -> Plan | ValueError:
-            try:
-                return complete_plan(problem, plan, trainer)
-            except ValueError as error:  # refused again below, also when it is asked again
-                return error
-
-        world = problem.topology, problem.workload, problem.corrections
-        bound = self.once(("bound", *world, plan, trainer.name), found)
-        if isinstance(bound, ValueError):
-            raise bound.with_traceback(None)
-        return bound
 
     @property
     def is_short(self) -> bool:
@@ -150,7 +147,7 @@ class SchedulerColumn:
     Attributes
     ----------
     make
-        Makes the scheduler as it plans for perfect devices; what is measured is `scheduler`.
+        Makes the scheduler as it plans for perfect devices; `Scope.as_run` of it is measured.
     propose
         All plans that the method has for a preference; None: the one that it decides for.
     only_world
@@ -174,9 +171,9 @@ class SchedulerColumn:
     fixed_rules: Mapping[str, MakeScheduler] = field(default_factory=dict)
     _known: dict[tuple[str, int, str], CourseResult] = field(default_factory=dict, repr=False)
 
-    def scheduler(self) -> Scheduler:
-        """Make the scheduler, with plans as the trainer of the scope runs them."""
-        return self.scope.as_run(self.make)()
+    def timed_scheduler(self) -> Scheduler:
+        """Make the scheduler, with plans as the trainer runs them; it looks nothing up."""
+        return bound_scheduler(self.make(), TrainerSearch(trainer=self.scope.trainer))
 
     def on_perfect_devices(self) -> "SchedulerColumn":
         """Return the column with perfect devices in place of the trainer."""
@@ -189,7 +186,7 @@ class SchedulerColumn:
         the draw may be another, and a scheduler that expected it to come back would plan for that.
         """
         topology = freeze_topology(world, draw, 0)
-        scheduler = self.scheduler()
+        scheduler = self.scope.as_run(self.make)()
         scheduler.begin()
         situation = epoch_situation(world, topology, 0, None, preference=preference)
         return scheduler.decide(replace(situation, base=topology)).plan

@@ -14,7 +14,6 @@ from agents.planners.rules.data_parallel import data_parallel
 from agents.replanning.payoff import undone_by_move
 from agents.replanning.plan_costs import Changes
 from agents.replanning.search_schedulers import search_plan
-from agents.search.sketches import quickest_bound
 from des import (
     NO_CORRECTIONS,
     Placement,
@@ -133,7 +132,7 @@ def best_known_plan(scope: Scope, topology: Topology, workload: Workload) -> Pla
     plan = search_plan(topology, workload)
     if scope.trainer.is_ideal:
         return plan
-    bound = quickest_bound(topology, workload, scope.trainer)
+    bound = scope.search.quickest(topology, workload)
     other = scope.plan_as_run(PlanningProblem(topology=topology, workload=workload), plan)
     if other is None or bound.step_s <= simulate_compiled(topology, workload, other).makespan_s:
         return bound.plan

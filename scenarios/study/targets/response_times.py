@@ -52,7 +52,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     devices.use_torch_threads(1)
     worlds = column.scope.worlds("hard", domains=(LARGE,)) or column.scope.worlds("hard")
     sizes, agent = column.scope.sizes, column.local
-    across = timed_decisions(column, worlds, column.scheduler())
+    across = timed_decisions(column, worlds, column.timed_scheduler())
     whole, inside, levels = list[TimedDecision](), list[float](), ("no local agent",)
     if not column.scope.trainer.is_ideal:
         whole, levels = across, (f"complete plans of trainer {column.scope.trainer.name}",)

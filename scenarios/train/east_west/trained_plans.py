@@ -138,7 +138,7 @@ def _even_rows(request: PlanRequest, beside: tuple[BoundRow, ...]) -> Iterator[B
             model=request.job.model,
         )
         even = Plan(placement=Placement.even(num_domains, workload.num_layers))
-        found += bindings(binder, [even])
+        found += bindings(binder.bind, [even])
     for bound in sorted(found, key=lambda one: one.step_s)[:1]:
         row = row_in_force(request, bound)
         assert row is not None, "it has just been bound"
