@@ -198,9 +198,10 @@ class PlanTimes:
         times_s: Real = self._on([topology], [known], since)[0]
         return times_s
 
-    def on_all(self, topologies: Sequence[Topology]) -> Real:
+    def on_all(self, topologies: Sequence[Topology], *, since: int = 0) -> Real:
         """Times of all plans on each of some networks, (T, C), see `on`. [s]"""
-        return self._on(topologies, [self._judge.job_of(topology) for topology in topologies])
+        jobs = [self._judge.job_of(topology) for topology in topologies]
+        return self._on(topologies, jobs, since)
 
     def _on(self, topologies: Sequence[Topology], jobs: Sequence[Job], since: int = 0) -> Real:
         times_s = np.full((len(topologies), len(self._plans)), np.inf)

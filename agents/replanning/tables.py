@@ -11,11 +11,12 @@ from agents.decision.frozen_network import distinct_networks, freeze_topologies
 from agents.decision.levels import LEVELS
 from agents.decision.world import DecisionWorld, bytes_per_token, equal_work_s
 from agents.judge.steady_judge import SteadyJudge
+from agents.replanning.known_times import KnownTimes
 from agents.replanning.levels import Levels, PlanLevels
 from agents.replanning.path_costs import PathCosts
 from agents.replanning.payoff import undone_by_move
 from agents.replanning.plan_availability import as_known_from, join_known_from
-from agents.replanning.plan_costs import Changes, PlanTimes, cost_bytes_of
+from agents.replanning.plan_costs import Changes, cost_bytes_of
 from des import (
     NO_CORRECTIONS,
     Corrections,
@@ -132,7 +133,7 @@ def tables_of(
     plans: Sequence[Plan],
     *,
     corrections: Corrections = NO_CORRECTIONS,
-    judge: SteadyJudge | None = None,
+    times: KnownTimes | None = None,
     networks: Sequence[Topology] | None = None,
     known_from: npt.ArrayLike | None = None,
 ) -> EpisodeTables:
@@ -145,8 +146,8 @@ def tables_of(
 
     Parameters
     ----------
-    judge
-        One made for this job and these corrections, to save its making.
+    times
+        Those of this world under these corrections, to look up what was judged before.
     networks
         Those of `freeze_topologies` where they are at hand, to save their drawing.
     known_from
@@ -166,11 +167,10 @@ def tables_of(
         )
     for plan in plans:
         plan.check_against(world.topology, world.workload)
-    times = PlanTimes(
-        judge or SteadyJudge(world.workload, world.topology.num_domains, corrections=corrections),
-        plans,
-    )
-    base_s = times.on(world.topology)
+    if times is None:
+        num_domains = world.topology.num_domains
+        times = KnownTimes(SteadyJudge(world.workload, num_domains, corrections=corrections))
+    base_s = times.on_all("base", [world.topology], plans)[0]
     since = None if known_from is None else as_known_from(known_from, len(plans))
     if not np.isfinite(base_s if since is None else base_s[since == 0]).any():
         raise ValueError(
@@ -184,7 +184,7 @@ def tables_of(
     move_s = np.array([changes.times_s(topology, corrections) for topology in distinct])
     return EpisodeTables(
         plans=plans,
-        iteration_s=times.on_all(distinct)[epochs],
+        iteration_s=times.on_all(draw_seed, distinct, plans)[epochs],
         move_s=move_s[epochs],
         moved_bytes=changes.moved_bytes,
         cost_bytes=np.array([cost_bytes_of(world, plan) for plan in plans]),

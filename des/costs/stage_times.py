@@ -72,12 +72,15 @@ def stage_times_s(
     ``with_exchanges`` counts what the GPUs of a tensor-parallel group send each other.
     """
     times: list[dict[Pass, float]] = []
+    known: dict[tuple[int, Parallelism | None], tuple[WorkBefore, float]] = {}  # by domain
     for one in stages:
         own, domain, shared = one.stage, one.domain, one.parallelism
         rate = compute_rate_flops_per_s(domain, corrections, shared)
-        work, layer_s = device_work(
-            workload, domain, shared, corrections, with_exchanges=with_exchanges
-        )
+        if (key := (id(domain), shared)) not in known:
+            known[key] = device_work(
+                workload, domain, shared, corrections, with_exchanges=with_exchanges
+            )
+        work, layer_s = known[key]
         found = {kind: own.total(each) / rate for kind, each in zip(_PASSES, work, strict=True)}
         exchange_s = own.num_layers * layer_s
         found |= {kind: found[kind] + exchange_s for kind in ("F", "B", "D")}

@@ -19,6 +19,7 @@ from agents.hi_ppo.moves.move_costs import MoveCosts, with_plans, working_plans
 from agents.hi_ppo.moves.move_env import MoveGame, game_of
 from agents.hi_ppo.moves.move_policy import MovePolicy
 from agents.judge.steady_judge import SteadyJudge
+from agents.replanning.known_times import KnownTimes
 from agents.replanning.pool import candidate_pool
 from agents.replanning.tables import EpisodeTables, tables_of
 from des import NO_CORRECTIONS, Corrections
@@ -163,8 +164,9 @@ def episodes_of(
         max_plans=_MOST_PLANS,
         networks=networks[0],
     ).plans
+    times = KnownTimes(judge)
     return [
-        tables_of(world, draw_seed, plans, corrections=corrections, judge=judge, networks=held)
+        tables_of(world, draw_seed, plans, corrections=corrections, times=times, networks=held)
         for draw_seed, held in zip(draw_seeds, networks, strict=True)
     ]
 

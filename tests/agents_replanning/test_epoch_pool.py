@@ -12,6 +12,7 @@ from strategies import plan, world
 from agents.decision.frozen_network import distinct_networks
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
+from agents.replanning.known_times import KnownTimes
 from agents.replanning.pool import candidate_pool, mean_network
 from agents.replanning.pool_thinning import choose_plans
 from agents.replanning.rules import clairvoyant
@@ -78,7 +79,7 @@ def test_a_larger_pool_only_helps_the_clairvoyant_and_holds_the_smaller_one():
 
     sizes = (6, 24, 96)
     pools = [candidate_pool(hand, 0, judge=judge, max_plans=size).plans for size in sizes]
-    tables = [tables_of(hand, 0, plans, judge=judge) for plans in pools]
+    tables = [tables_of(hand, 0, plans, times=KnownTimes(judge)) for plans in pools]
 
     bounds = [total_s(one, clairvoyant(one)) for one in tables]
     assert bounds[0] >= bounds[1] >= bounds[2]

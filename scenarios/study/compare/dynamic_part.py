@@ -26,6 +26,7 @@ from agents.replanning.bound_schedulers import (
     pool_binder,
     search_bound_scheduler,
 )
+from agents.replanning.known_times import KnownTimes
 from agents.replanning.pool import Pool, candidate_pool
 from agents.replanning.rules import Rule
 from agents.replanning.table import HORIZON_EPOCHS, RULES, SCHEDULERS
@@ -100,10 +101,10 @@ def draw_of(
     draw_seed: int,
     pool: Pool,
     corrections: Corrections = NO_CORRECTIONS,
-    judge: SteadyJudge | None = None,
+    times: KnownTimes | None = None,
 ) -> Draw:
-    """Judge candidates in all epochs of a draw and of a sample; a judge saves its making."""
-    judged = partial(tables_of, world, plans=pool.plans, corrections=corrections, judge=judge)
+    """Judge candidates in all epochs of a draw and of a sample; ``times`` as in `tables_of`."""
+    judged = partial(tables_of, world, plans=pool.plans, corrections=corrections, times=times)
     return Draw(
         tables=judged(draw_seed, known_from=pool.known_from),
         samples=judged(draw_seed + SAMPLE_SHIFT),
@@ -131,7 +132,7 @@ def dynamic_rows(case: ComparedDraw) -> pd.DataFrame:
     if not trainer.is_ideal:
         pool = pool_binder(world, TrainerSearch(trainer=trainer))(pool)
     candidates_s = time.perf_counter() - begin_s
-    draw = draw_of(world, case.draw, pool, judge=judge)
+    draw = draw_of(world, case.draw, pool, times=KnownTimes(judge))
     paths, seconds = walk(
         draw, [name for name in case.methods if name not in (*DECIDERS, *DUELLISTS)]
     )

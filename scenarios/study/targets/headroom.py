@@ -9,7 +9,9 @@ import numpy as np
 
 from agents.decision.frozen_network import freeze_topology
 from agents.decision.run_epochs import CourseResult, run_course
+from agents.judge.steady_judge import SteadyJudge
 from agents.replanning.bound_schedulers import pool_binder
+from agents.replanning.known_times import KnownTimes
 from agents.replanning.pool import MOST_JUDGED, Pool, candidate_pool
 from agents.replanning.table import RULES
 from agents.replanning.tables import total_s
@@ -67,9 +69,13 @@ def against_rules(
     part = replace(world, num_epochs=len(episode.rows))
     key = (world.name, draw, part.num_epochs)
     pool = column.scope.once(("candidates", *key), lambda: _candidates(column.scope, part, draw))
-    tabled = draw_of(part, draw, pool.joined(_first_used(episode)))
+    times = column.scope.once(
+        ("times of plans", world.name, part.num_epochs),
+        lambda: KnownTimes(SteadyJudge(part.workload, part.num_domains)),
+    )
+    tabled = draw_of(part, draw, pool.joined(_first_used(episode)), times=times)
     best_s = total_s(tabled.tables, RULES[CLAIRVOYANT](tabled.tables))
-    least_s = unforeseen_s(part, draw, tabled.tables)
+    least_s = unforeseen_s(part, draw, tabled.tables, times)
     paths, _ = walk(tabled, (*online_rules(), *foreseen_rules()))
     excess = {name: total_s(tabled.tables, path) / best_s - 1.0 for name, path in paths.items()}
     return RuleComparison(

@@ -9,12 +9,13 @@ import numpy as np
 
 from agents.decision.frozen_network import freeze_topologies, freeze_topology
 from agents.judge.steady_judge import SteadyJudge
+from agents.replanning.known_times import KnownTimes
 from agents.replanning.listed_law import ListedLaw, follow_law
-from agents.replanning.plan_costs import Changes, PlanTimes
+from agents.replanning.plan_costs import Changes
 from agents.replanning.tables import EpisodeTables, total_s
 from agents.replanning.training_schedulers import SAMPLE_SHIFT
 from des import MarkovModulated, Plan, Topology, UniformLaw
-from des.compiled.many.layout import Whole
+from des.compiled.many.layout import Real, Whole
 from des.dynamics.markov_chances import chances_after
 from scenarios.suites import SuiteWorld
 
@@ -47,16 +48,20 @@ class Listing:
     stretch_epochs: int = 1
 
 
-def unforeseen_s(world: SuiteWorld, draw: int, tables: EpisodeTables) -> float | None:
+def unforeseen_s(
+    world: SuiteWorld, draw: int, tables: EpisodeTables, times: KnownTimes | None = None
+) -> float | None:
     """Time of a draw under the best policy that knows only its law; None: see `why_unlisted`. [s]
 
     It chooses among the plans of the tables, all known from the start. A law of continuous figures
-    is replaced by `NUM_SAMPLED` networks of other draws.
+    is replaced by `NUM_SAMPLED` networks of other draws. ``times`` are as in `tables_of`.
     """
     if why_unlisted(world):
         return None
     listing = listing_of(world, draw)
-    law = _law_of(world, tables.plans, listing)
+    times = times or KnownTimes(SteadyJudge(world.workload, world.num_domains))
+    iteration_s = times.on_all(("law", draw), listing.networks, tables.plans)
+    law = _law_of(world, tables.plans, listing, iteration_s)
     return total_s(tables, follow_law(tables, law, listing.states_of_epochs))
 
 
@@ -153,14 +158,14 @@ def _states_of(world: SuiteWorld, law: MarkovModulated, networks: Sequence[Topol
     return states
 
 
-def _law_of(world: SuiteWorld, plans: Sequence[Plan], listing: Listing) -> ListedLaw:
-    """Judge plans on the networks; changes once for each set of links."""
-    judge = SteadyJudge(world.workload, world.num_domains)
+def _law_of(
+    world: SuiteWorld, plans: Sequence[Plan], listing: Listing, iteration_s: Real
+) -> ListedLaw:
+    """Judge changes of plans once for each set of links of the networks."""
     changes = Changes(world.workload, plans, world.num_domains, world.replacement)
     numbers: dict[tuple[object, ...], int] = {}
     moves_of = [numbers.setdefault(one.links, len(numbers)) for one in listing.networks]
     first = [moves_of.index(number) for number in range(len(numbers))]
-    iteration_s = PlanTimes(judge, plans).on_all(listing.networks)
     return ListedLaw(
         epoch_s=world.epoch_s,
         iteration_s=iteration_s,
