@@ -13,6 +13,7 @@ from agents.decision.frozen_network import distinct_networks
 from agents.judge.steady_judge import SteadyJudge
 from agents.planners.search.search import search
 from agents.replanning.known_times import KnownTimes
+from agents.replanning.plan_costs import PlanTimes
 from agents.replanning.pool import candidate_pool, mean_network
 from agents.replanning.pool_thinning import choose_plans
 from agents.replanning.rules import clairvoyant
@@ -85,6 +86,19 @@ def test_a_larger_pool_only_helps_the_clairvoyant_and_holds_the_smaller_one():
     assert bounds[0] >= bounds[1] >= bounds[2]
     for smaller, larger in pairwise(pools):
         assert smaller == larger[: len(smaller)]
+
+
+def test_times_that_are_known_are_those_of_each_list_of_plans_alone():
+    """Plans come in any order and again; each list of networks has its own times."""
+    hand = drawn_world(5)
+    judge = SteadyJudge(hand.workload, 3)
+    pool = candidate_pool(hand, 0, judge=judge, max_plans=12).plans
+    known, networks = KnownTimes(judge), list(hand.epochs)
+    for name, asked in (("all", pool[:4]), ("two", pool[2:9]), ("all", pool[::-1]), ("two", pool)):
+        on = networks if name == "all" else networks[:2]
+        found = known.on_all(name, on, asked)
+        assert found.tolist() == PlanTimes(judge, asked).on_all(on).tolist()
+        assert found.shape == (len(on), len(asked))
 
 
 def test_a_plan_is_known_from_the_first_epoch_whose_network_yields_it():

@@ -9,6 +9,7 @@ from command_output import assert_refused
 
 from agents.decision.frozen_network import freeze_topology
 from agents.decision.problem import PlanningProblem
+from agents.decision.run_epochs import run_course
 from agents.hi_ppo.policies import shipped_files
 from agents.hi_ppo.schedulers import policy_scheduler
 from agents.replanning.search_schedulers import HoldPlan
@@ -97,6 +98,19 @@ def test_a_plan_is_bound_once_a_network_whatever_its_schedule():
     deeper = replace(plan, schedule="1f1b_4x")
     assert first is not None
     assert given.plan_as_run(problem, deeper) is first
+
+
+def test_what_a_study_remembers_changes_no_course():
+    """Of policies, whose plans come from searches and bindings, and of one whose are bound."""
+    given = scope()
+    world = world_of(given, 0)
+    for make in (policy_scheduler(shipped_files()[0])[0], HoldPlan):
+        column = SchedulerColumn(name="own", make=make, scope=given)
+        anew = run_course(world, 3, column.timed_scheduler(), num_epochs=2, must_fit=False)
+        for _ in range(2):
+            again = run_course(world, 3, given.as_run(make)(), num_epochs=2, must_fit=False)
+            assert again.plans == anew.plans
+            assert again.total_s == anew.total_s
 
 
 def test_a_first_plan_that_beats_all_that_is_known_has_no_gap():

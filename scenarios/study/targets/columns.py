@@ -181,8 +181,10 @@ class ColumnTask:
     run_folder: Path
 
 
-def measure_columns(config: Config, names: Sequence[str], run_folder: Path) -> None:
-    """Measure columns in ``config.workers`` processes; `measure_groups` reads what they keep.
+def measure_columns(
+    config: Config, names: Sequence[str], run_folder: Path, num_workers: int
+) -> None:
+    """Measure columns in processes; `measure_groups` reads what they keep.
 
     Figures are those of one process: references that columns share are found in each process.
 
@@ -196,7 +198,7 @@ def measure_columns(config: Config, names: Sequence[str], run_folder: Path) -> N
     """
     tasks = [ColumnTask(config=config, column=name, run_folder=run_folder) for name in names]
     outcomes = map_in_processes(
-        measure_column, tasks, num_workers=config.workers, timeout_s=None, at_once=True
+        measure_column, tasks, num_workers=num_workers, timeout_s=None, at_once=True
     )
     with closing(outcomes), SPEAKER.doing("columns in processes"):
         for num_done, (position, outcome) in enumerate(outcomes, start=1):

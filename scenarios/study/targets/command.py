@@ -14,6 +14,7 @@ from des.base.document import DOCUMENT
 from des.base.flags import from_dict, to_dict
 from des.base.interruption import INTERRUPTED
 from des.base.lazy import lazy_imports
+from des.base.machine import usable_cores
 from scenarios.frame.outputs import repeated_settings, repetition_of
 from scenarios.frame.run_folder import RunFolder
 from scenarios.study.targets.config import (
@@ -46,7 +47,7 @@ examples:
   {PROG} --checkpoint seed0.safetensors,seed1.safetensors,seed2.safetensors --out runs/kpi
   {PROG} --network east_central_west --model llama2_7b --targets time,gap --quick
   {PROG} --sites --quick
-  {PROG} --workers 8 --out runs/kpi
+  {PROG} --num-epochs 64 --workers 8 --out runs/kpi_long
   {PROG} --resume --out runs/kpi
 
 methods: {", ".join(METHOD_NAMES)}
@@ -91,9 +92,11 @@ def _run(
     console: Console,
 ) -> int:
     """Measure what is not there yet, and write and show all."""
-    if config.workers > 1:
-        names = tuple(column.name for column in columns)
-        target_columns.measure_columns(config, names, folder.path)
+    names = tuple(column.name for column in columns)
+    many = 1 if columns[0].scope.is_short else usable_cores()
+    num_workers = min(config.workers or many, len(names))
+    if num_workers > 1:
+        target_columns.measure_columns(config, names, folder.path, num_workers)
     kept = targets_table.measure_groups(columns, origins, folder.path)
     measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),

@@ -69,14 +69,16 @@ class Config(LayerFlags, OutputFlags):
         None, "worlds of each suite; below 32 all other sizes shrink too; none: 32, quick 2"
     )
     num_draws: int | None = option(None, "draws of each world; none: 1")
-    num_epochs: int | None = option(None, "decisions of a draw; none: 64, quick 8")
+    num_epochs: int | None = option(None, "decisions of a draw; none: 8")
     seed: int = option(0, "seed of the worlds, and of the first draw")
     out: Path = option(
         Path("runs/kpi"), "run folder: new or empty, or with --resume the one to continue"
     )
     resume: bool = option(False, "continue the run in --out with its original flags")
-    workers: int = option(
-        1, "processes, a column each at a time; response times are measured alone, after the others"
+    workers: int | None = option(
+        None,
+        "processes, a column each at a time; response times are measured alone, after the others; "
+        "none: one a core, of a short run one",
     )
 
     def __post_init__(self) -> None:

@@ -27,7 +27,8 @@ with lazy_imports(__name__):
 Clock = Callable[[], float]
 """Seconds since some moment."""
 
-_NUM_WARM_UP = 4
+_NUM_WARM_UP, _MOST_TIMED = 4, 8
+"""Decisions on each world that are not timed, and most worlds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,9 @@ class TimedDecision:
 def measure(column: SchedulerColumn) -> list[Target]:
     """Time decisions on worlds of 10 domains, or on those that a file has, on one thread."""
     devices.use_torch_threads(1)
-    worlds = column.scope.worlds("hard", domains=(LARGE,)) or column.scope.worlds("hard")
     sizes, agent = column.scope.sizes, column.local
+    count = min(sizes.num_worlds, _MOST_TIMED)
+    worlds = column.scope.worlds("hard", count, (LARGE,)) or column.scope.worlds("hard", count)
     across = timed_decisions(column, worlds, column.timed_scheduler())
     whole, inside, levels = list[TimedDecision](), list[float](), ("no local agent",)
     if not column.scope.trainer.is_ideal:
