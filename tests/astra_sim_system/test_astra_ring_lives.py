@@ -3,7 +3,16 @@
 import pytest
 from astra_hand_figures import ONE_BYTE_PER_NS
 from astra_skewed_runs import KINDS, event_by_event, outcome, starts_us
-from astra_traces import Case, collective, compute, network_file, receive, send, system_file
+from astra_traces import (
+    ALL_REDUCE,
+    Case,
+    collective,
+    compute,
+    network_file,
+    receive,
+    send,
+    system_file,
+)
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +36,7 @@ def systems(draw: st.DrawFn) -> dict[str, object]:
         preferred_dataset_splits=draw(st.sampled_from([1, 1, 2, 3])),
         active_chunks_per_dimension=draw(st.integers(1, 2)),
         local_mem_bw=draw(st.sampled_from([0, 0.5, 50, 1600])),
-        endpoint_delay=draw(st.sampled_from([1, 10, 1000])),
+        endpoint_delay=draw(st.sampled_from([0, 1, 10, 1000])),
     )
 
 
@@ -77,6 +86,17 @@ def test_rings_that_start_and_end_apart_run_as_event_by_event(backend, topology,
     case = data.draw(rings(topology))
 
     assert outcome(case, backend) == outcome(event_by_event(case), backend)
+
+
+def test_a_ring_whose_moves_take_no_time_runs_as_event_by_event():
+    """Its last messages arrive as their members end, two of them at once."""
+    ranks = [[compute(0, us), collective(1, ALL_REDUCE, 4096, [0])] for us in (1, 4, 1, 4, 1)]
+    ranks[0].append(receive(300, 1, 3000, 7))
+    ranks[1].append(send(300, 0, 3000, 7, [0]))
+    system = system_file(endpoint_delay=0, local_mem_bw=0)
+    case = Case(ranks=ranks, network=network_file("Ring", 5, 0.25, 1.0), system=system)
+
+    assert outcome(case, "aware") == outcome(event_by_event(case), "aware")
 
 
 @pytest.mark.parametrize("form", FORMS)

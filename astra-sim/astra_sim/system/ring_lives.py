@@ -69,7 +69,9 @@ class RingLife:
         times, queue = self.times, self.queue
         shape, shortest_ns = times.shape, times.wire_ns if times.links else times.delay_ns
         if queue.merged or not (
-            times.delay_ns > times.wire_ns and shortest_ns > max(shape.move_ns, shape.reduction_ns)
+            times.delay_ns > times.wire_ns
+            and shortest_ns > max(shape.move_ns, shape.reduction_ns)
+            and shape.is_free
         ):
             raise MixedError
         if not self._starts:
@@ -108,6 +110,7 @@ class RingLife:
         assert self._is_out
         self._is_out = False
         self._exchange()
+        self.times.work_out()
         cut = Cut(self.times, until_ns)
         cut.take()
         if end and (num_before := cut.num_before(end)):
@@ -137,18 +140,18 @@ class RingLife:
         self.times.begin(member, self._places[start.run.npu.rank], time_ns, by_end=by_end)
 
     def _find_ends(self) -> None:
-        """Order the ends of all members if they are known."""
+        """Work out and order the ends of all members once these are under way."""
         times = self.times
         if self._ends or self._num_under_way < len(times.members):
             return
-        last = min(times.ended) * times.num_steps + times.num_sends
-        if all(len(posts) > last for posts in times.posts):
-            steps = [times.posting(place, last) for place in range(len(times.members))]
-            order = StepOrder(times)
-            ends_ns = [times.post_ns(place, last) for place in range(len(times.members))]
-            spread_ns = max(ends_ns) - min(ends_ns)
-            self._is_spread = spread_ns * SPREAD > times.delay_ns * len(times.members)
-            self._ends = sorted(steps, key=cmp_to_key(order.compare), reverse=True)
+        times.work_out()
+        last = times.ended[0] * times.num_steps + times.num_sends
+        steps = [times.posting(place, last) for place in range(len(times.members))]
+        order = StepOrder(times)
+        ends_ns = [times.post_ns(place, last) for place in range(len(times.members))]
+        spread_ns = max(ends_ns) - min(ends_ns)
+        self._is_spread = spread_ns * SPREAD > times.delay_ns * len(times.members)
+        self._ends = sorted(steps, key=cmp_to_key(order.compare), reverse=True)
 
     def _go_on(self) -> None:
         """Run what is due next, or stop before it."""

@@ -102,7 +102,6 @@ class RingTimes:
         heapify(queue.times)
         for place in range(len(self.members)):
             self._carry(place)
-        self._work_out(0, len(self.members))
 
     def before(self, place: int) -> int:
         """Link, or place, from which messages come to a place."""
@@ -123,18 +122,17 @@ class RingTimes:
         return self._moves_ns[number % self.num_steps] - self.shape.move_ns
 
     def begin(self, member: RingMember, place: int, time_ns: int, *, by_end: bool) -> None:
-        """Have a member begin at a time; work out what follows from it."""
+        """Have a member begin at a time."""
         self.members[place] = member
         if not by_end:
             self.begins[MOVE, place, len(self.posts[place])] = len(self.begins)
         self.posts[place].append(time_ns)
         self._carry(place)
-        self._work_out(place, 2)
 
-    def _work_out(self, place: int, most_idle: int) -> None:
-        """Work out all that follows at a place and those after it, until as many have no more."""
-        num_idle = 0
-        while num_idle < most_idle:
+    def work_out(self) -> None:
+        """Work out all that follows from what has begun, place after place until none has more."""
+        place = num_idle = 0
+        while num_idle < len(self.members):
             num_idle = 0 if self._extend(place) else num_idle + 1
             place = (place + 1) % len(self.members)
 
