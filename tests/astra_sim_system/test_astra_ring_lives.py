@@ -120,7 +120,7 @@ def test_rings_that_start_and_end_apart_run_as_event_by_event(backend, topology,
 
 @st.composite
 def tied(draw: st.DrawFn) -> Tied:
-    """Messages that with their moves take as long as their senders are apart, or twice that."""
+    """Starts, and messages with or without their moves, of a few whole microseconds each."""
     unit, num_npus = draw(st.integers(1, 6)), draw(st.integers(3, 8))
     starts = draw(st.lists(st.integers(0, 6), min_size=num_npus, max_size=num_npus))
     move_ns, latency_ns = draw(st.sampled_from([1, 10, 500])), draw(st.sampled_from([0, 500, 3000]))
