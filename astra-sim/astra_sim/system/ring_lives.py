@@ -54,7 +54,7 @@ class RingLife:
         """Whether these are so far apart that a next ring is worked out from its first start on."""
         self._num_under_way = 0 if starts else len(times.members)
         self._others = EventQueue()
-        """What else is due while the ring is out; the queue has what the present event inserts."""
+        """Events of others while the ring is out; the queue has what the present event inserts."""
         self._is_out = False
         """Whether the ring is out of the queue, until it is put into its state at a time."""
 
