@@ -87,7 +87,7 @@ def systems(draw: st.DrawFn, counts: list[int]) -> dict[str, object]:
 @st.composite
 def starts_us(draw: st.DrawFn, num_npus: int) -> list[int]:
     """Starts at once, in steps round the ring, in few or many groups, or with one far behind."""
-    step, many = draw(st.sampled_from([1, 7])), draw(st.sampled_from([5, 40, 400, 5000]))
+    step, many = draw(st.sampled_from([1, 7, 100])), draw(st.sampled_from([5, 40, 400, 5000]))
     starts = draw(
         st.sampled_from(
             [

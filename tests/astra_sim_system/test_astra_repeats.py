@@ -140,6 +140,19 @@ def test_halving_and_doubling_begun_by_another_member_ends_in_its_own_order(kind
 
 
 @pytest.mark.parametrize("backend", ["unaware", "aware"])
+@pytest.mark.parametrize(("algorithm", "num_npus"), [("direct2", 6), ("direct3", 8)])
+def test_phases_that_may_end_with_reductions_of_no_time_are_as_with_every_phase_simulated(
+    backend, algorithm, num_npus
+):
+    """These count as events of their own, after the first member's end."""
+    ranks = [[compute(0, 3), collective(1, ALL_REDUCE, 4096, [0])]] * num_npus
+    system = system_file(algorithm, local_mem_bw=0, preferred_dataset_splits=3)
+    case = Case(ranks=ranks, network=network_file("Ring", num_npus), system=system)
+
+    assert simulated(case, backend) == simulated(in_full(case), backend)
+
+
+@pytest.mark.parametrize("backend", ["unaware", "aware"])
 @pytest.mark.parametrize("topology", ["Ring", "Switch", "FullyConnected"])
 @pytest.mark.parametrize("algorithm", ["ring", "direct", "halvingDoubling"])
 def test_of_many_equal_chunks_few_are_simulated(backend, topology, algorithm, monkeypatch):

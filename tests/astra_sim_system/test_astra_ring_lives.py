@@ -2,8 +2,19 @@
 
 import pytest
 from astra_hand_figures import ONE_BYTE_PER_NS
-from astra_skewed_runs import KINDS, event_by_event, outcome, starts_us
-from astra_traces import Case, collective, compute, network_file, receive, send, system_file
+from astra_skewed_runs import KINDS, event_by_event, outcome, rank_nodes, starts_us
+from astra_traces import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    Case,
+    collective,
+    compute,
+    network_file,
+    receive,
+    send,
+    system_file,
+)
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +30,34 @@ FORMS = {
 }
 PLACES = [("unaware", "Switch"), ("aware", "Ring"), ("aware", "Switch")]
 
+Tied = tuple[int, list[int], int, float, int, dict[str, int]]
+"""Kind, starts, bytes of a message, latency, collectives in turn, and settings."""
+
+TIED: dict[str, tuple[str, str, Tied]] = {
+    "messages that pass those that have come": (
+        *("unaware", "Ring"),
+        (ALL_GATHER, [11, 9, 7, 5, 3, 1], 1000, 3000.0, 1, {"endpoint_delay": 1}),
+    ),
+    "messages for which a link is free as they come": (
+        *("aware", "Switch"),
+        (ALL_TO_ALL, [13, 15, 13, 3, 29, 9, 5, 19], 3000, 3000.0, 1, {"endpoint_delay": 1000}),
+    ),
+    "messages that were under way as the last began": (
+        *("aware", "FullyConnected"),
+        (
+            *(ALL_GATHER, [1, 1, 2, 1, 1, 3], 3000, 500.0, 1),
+            {"endpoint_delay": 1000, "active_chunks_per_dimension": 2},
+        ),
+    ),
+    "a ring after another": (
+        *("unaware", "Ring"),
+        (
+            *(ALL_REDUCE, [1, 1, 1, 1, 10], 3500, 500.0, 2),
+            {"endpoint_delay": 500, "preferred_dataset_splits": 3},
+        ),
+    ),
+}
+
 
 @st.composite
 def systems(draw: st.DrawFn) -> dict[str, object]:
@@ -27,7 +66,7 @@ def systems(draw: st.DrawFn) -> dict[str, object]:
         preferred_dataset_splits=draw(st.sampled_from([1, 1, 2, 3])),
         active_chunks_per_dimension=draw(st.integers(1, 2)),
         local_mem_bw=draw(st.sampled_from([0, 0.5, 50, 1600])),
-        endpoint_delay=draw(st.sampled_from([1, 10, 1000])),
+        endpoint_delay=draw(st.sampled_from([0, 1, 10, 1000])),
     )
 
 
@@ -77,6 +116,64 @@ def test_rings_that_start_and_end_apart_run_as_event_by_event(backend, topology,
     case = data.draw(rings(topology))
 
     assert outcome(case, backend) == outcome(event_by_event(case), backend)
+
+
+@st.composite
+def tied(draw: st.DrawFn) -> Tied:
+    """Starts, and messages with or without their moves, of a few whole microseconds each."""
+    unit, num_npus = draw(st.integers(1, 6)), draw(st.integers(3, 8))
+    starts = draw(st.lists(st.integers(0, 6), min_size=num_npus, max_size=num_npus))
+    move_ns, latency_ns = draw(st.sampled_from([1, 10, 500])), draw(st.sampled_from([0, 500, 3000]))
+    system = {
+        "endpoint_delay": move_ns,
+        "preferred_dataset_splits": draw(st.sampled_from([1, 1, 3])),
+        "active_chunks_per_dimension": draw(st.integers(1, 2)),
+    }
+    message_bytes = draw(st.integers(1, 6)) * 1000 - draw(st.sampled_from([0, move_ns]))
+    form = draw(st.sampled_from([starts, sorted(starts), sorted(starts, reverse=True)]))
+    kind, num_rounds = draw(st.sampled_from(KINDS)), draw(st.integers(1, 2))
+    return kind, [1 + unit * one for one in form], message_bytes, latency_ns, num_rounds, system
+
+
+def tied_case(topology: str, ring: Tied) -> Case:
+    """Case of a ring alone whose reductions take no time."""
+    kind, starts, message_bytes, latency_ns, num_rounds, more = ring
+    system = system_file(local_mem_bw=0, **more)
+    size = message_bytes * system["preferred-dataset-splits"]
+    size *= 1 if kind == ALL_GATHER else len(starts)
+    ranks = [rank_nodes(start, [(kind, size, None)] * num_rounds, 0, []) for start in starts]
+    network = network_file(topology, len(starts), ONE_BYTE_PER_NS, latency_ns)
+    return Case(ranks=ranks, network=network, system=system)
+
+
+@pytest.mark.parametrize("form", TIED)
+def test_steps_of_one_time_keep_the_order_of_what_has_set_them(form):
+    """How far back that is sought must not change it."""
+    backend, topology, ring = TIED[form]
+    case = tied_case(topology, ring)
+
+    assert outcome(case, backend) == outcome(event_by_event(case), backend)
+
+
+@pytest.mark.parametrize(("backend", "topology"), [*PLACES, ("aware", "FullyConnected")])
+@settings(max_examples=examples(100))
+@given(ring=tied())
+def test_rings_of_which_much_is_due_at_one_time_run_as_event_by_event(backend, topology, ring):
+    """All times, the order of lines and spans, the number of events."""
+    case = tied_case(topology, ring)
+
+    assert outcome(case, backend) == outcome(event_by_event(case), backend)
+
+
+def test_a_ring_whose_moves_take_no_time_runs_as_event_by_event():
+    """Its last messages arrive as their members end, two of them at once."""
+    ranks = [[compute(0, us), collective(1, ALL_REDUCE, 4096, [0])] for us in (1, 4, 1, 4, 1)]
+    ranks[0].append(receive(300, 1, 3000, 7))
+    ranks[1].append(send(300, 0, 3000, 7, [0]))
+    system = system_file(endpoint_delay=0, local_mem_bw=0)
+    case = Case(ranks=ranks, network=network_file("Ring", 5, 0.25, 1.0), system=system)
+
+    assert outcome(case, "aware") == outcome(event_by_event(case), "aware")
 
 
 @pytest.mark.parametrize("form", FORMS)

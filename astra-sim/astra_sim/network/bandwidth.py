@@ -100,7 +100,7 @@ class LinkRates:
         self._changing = {change.dimension for change in config.bandwidth_changes}
         self._changes: dict[tuple[int, int | None, int | None], list[_Change]] = {}
         self._steady: dict[float, RateProfile] = {}
-        """Profiles of rates that never change, as most ways have the same."""
+        """Profiles of rates that never change, as most links have the same."""
         for position, change in enumerate(config.bandwidth_changes):
             key = change.dimension, change.source, change.target
             step = position, change.time_ns, change.bytes_per_ns
@@ -108,19 +108,20 @@ class LinkRates:
 
     def of_link(self, dimension: int, source: int, target: int) -> RateProfile:
         """Rate of the link between two places that it joins."""
+        first = self._dimensions[dimension].link_bytes_per_ns(source, target)
+        if dimension not in self._changing:
+            if first not in self._steady:
+                self._steady[first] = rate_profile(first, [])
+            return self._steady[first]
         for_all = self._changes.get((dimension, None, None), [])
         for_this = self._changes.get((dimension, source, target), [])
-        first = self._dimensions[dimension].link_bytes_per_ns(source, target)
         return rate_profile(first, [step[1:] for step in sorted(for_all + for_this)])
 
     def of_way(self, dimension: int, here: int, there: int) -> RateProfile:
         """Rate of the slowest link on the way between two places, at every moment."""
         figures = self._dimensions[dimension]
         if dimension not in self._changing:
-            rate = figures.link_bytes_per_ns(here, there)
-            if rate not in self._steady:
-                self._steady[rate] = rate_profile(rate, [])
-            return self._steady[rate]
+            return self.of_link(dimension, here, there)
         return slowest(
             [self.of_link(dimension, *ends) for ends in links_within(figures, here, there)]
         )

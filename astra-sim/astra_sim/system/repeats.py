@@ -144,10 +144,12 @@ def _first_position(run: PhaseRun) -> int:
 
 
 def _ends_in_no_time(run: PhaseRun) -> bool:
-    """Whether the last event is a reduction of 0 ns, which joins others that are not counted."""
+    """Whether a reduction of 0 ns may come last, which joins others that are not counted."""
     plan, settings = run.phase.plan, run.npu.settings
-    is_scatter = plan.kind is CollectiveType.REDUCE_SCATTER
-    return is_scatter and not settings.reduction_ns(run.num_bytes // len(plan.members))
+    reduces = plan.kind is CollectiveType.REDUCE_SCATTER or (
+        plan.kind is CollectiveType.ALL_REDUCE and plan.algorithm.window is not None
+    )
+    return reduces and not settings.reduction_ns(run.num_bytes // len(plan.members))
 
 
 def repeat_phases(

@@ -11,10 +11,10 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cmp_to_key
-from heapq import heapify, heappop, heappush
+from heapq import heappop
 from typing import Any, Protocol
 
-from astra_sim.core.events import Event, Timers
+from astra_sim.core.events import Event, EventQueue, Timers
 from astra_sim.network.links import NetworkLink
 from astra_sim.system.phases import PhaseRun, RingMember, RingShape
 from astra_sim.system.ring_courses import Cut
@@ -52,8 +52,9 @@ class RingLife:
         """Ends that are still to come, the next last."""
         self._is_spread = False
         """Whether these are so far apart that a next ring is worked out from its first start on."""
-        self._held: dict[int, int] = {}
-        """Events that were due at each time before the present ones ran."""
+        self._num_under_way = 0 if starts else len(times.members)
+        self._others = EventQueue()
+        """Events of others while the ring is out; the queue has what the present event inserts."""
         self._is_out = False
         """Whether the ring is out of the queue, until it is put into its state at a time."""
 
@@ -68,7 +69,9 @@ class RingLife:
         times, queue = self.times, self.queue
         shape, shortest_ns = times.shape, times.wire_ns if times.links else times.delay_ns
         if queue.merged or not (
-            times.delay_ns > times.wire_ns and shortest_ns > max(shape.move_ns, shape.reduction_ns)
+            times.delay_ns > times.wire_ns
+            and shortest_ns > max(shape.move_ns, shape.reduction_ns)
+            and shape.is_free
         ):
             raise MixedError
         if not self._starts:
@@ -90,7 +93,7 @@ class RingLife:
         except MixedError:
             return False
         self._is_out = True
-        self._hold()
+        self._exchange()
         for link in self.times.links:
             link.is_busy, link.waiting = True, _Hurdle(self, link)
         while self._is_out:
@@ -106,11 +109,8 @@ class RingLife:
         queue = self.queue
         assert self._is_out
         self._is_out = False
-        inserted = list[tuple[int, Event]]()
-        for time_ns in self._insert():
-            due, num_held = queue.due[time_ns], self._held.get(time_ns, 0)
-            inserted += [(time_ns, event) for event in due[num_held:]]
-            del due[num_held:]
+        self._exchange()
+        self.times.work_out()
         cut = Cut(self.times, until_ns)
         cut.take()
         if end and (num_before := cut.num_before(end)):
@@ -119,37 +119,50 @@ class RingLife:
                 action(argument)
             del due[:num_before]
             queue.num_events += num_before
-        for time_ns, event in inserted:
-            queue.insert(time_ns, event)
+        for time_ns, events in self._others.due.items():
+            for event in events:
+                queue.insert(time_ns, event)
+
+    def _exchange(self) -> None:
+        """Exchange all that is due in the queue with what is held outside."""
+        queue, others = self.queue, self._others
+        due = queue.due.copy()
+        queue.due.clear()
+        queue.due.update(others.due)
+        others.due = due
+        queue.times[:], others.times = others.times, queue.times.copy()
 
     def _begin(self, start: Start, time_ns: int, *, by_end: bool) -> None:
         assert self._begin_member is not None
+        self._num_under_way += 1
         start.run.npu.timers.forget(time_ns)
         member = self._begin_member(start.run, start.shape)
         self.times.begin(member, self._places[start.run.npu.rank], time_ns, by_end=by_end)
 
     def _find_ends(self) -> None:
-        """Order the ends of all members if they are known."""
+        """Work out and order the ends of all members once these are under way."""
         times = self.times
-        last = min(times.ended) * times.num_steps + times.num_sends
-        if not self._ends and all(len(posts) > last for posts in times.posts):
-            steps = [times.posting(place, last) for place in range(len(times.members))]
-            order = StepOrder(times)
-            ends_ns = [times.post_ns(place, last) for place in range(len(times.members))]
-            spread_ns = max(ends_ns) - min(ends_ns)
-            self._is_spread = spread_ns * SPREAD > times.delay_ns * len(times.members)
-            self._ends = sorted(steps, key=cmp_to_key(order.compare), reverse=True)
+        if self._ends or self._num_under_way < len(times.members):
+            return
+        times.work_out()
+        last = times.ended[0] * times.num_steps + times.num_sends
+        steps = [times.posting(place, last) for place in range(len(times.members))]
+        order = StepOrder(times)
+        ends_ns = [times.post_ns(place, last) for place in range(len(times.members))]
+        spread_ns = max(ends_ns) - min(ends_ns)
+        self._is_spread = spread_ns * SPREAD > times.delay_ns * len(times.members)
+        self._ends = sorted(steps, key=cmp_to_key(order.compare), reverse=True)
 
     def _go_on(self) -> None:
         """Run what is due next, or stop before it."""
-        queue, ends = self.queue, self._ends
-        next_ns = queue.next_ns
+        queue, others, ends = self.queue, self._others, self._ends
+        next_ns = others.next_ns
         end_ns = self.times.time_ns(ends[-1]) if ends else math.inf
         if min(math.inf if next_ns is None else next_ns, end_ns) > min(queue.last_ns, -PAST):
             self.stop(queue.now + 1)
         elif next_ns is None or end_ns < next_ns:
             self._end(ends.pop())
-        elif next_ns not in queue.gathered and all(map(self._is_apart, queue.due[next_ns])):
+        elif next_ns not in queue.gathered and all(map(self._is_apart, others.due[next_ns])):
             self._run_next()
         else:
             self.stop(next_ns)
@@ -165,45 +178,30 @@ class RingLife:
     def _run_next(self) -> None:
         """Run events that are due next; all that they insert must be beginnings of members."""
         queue = self.queue
-        now = queue.now = heappop(queue.times)
-        self._hold()
-        due = queue.due[now]
-        events, num_events = due.copy(), queue.num_events
+        now = queue.now = heappop(self._others.times)
+        events, num_events = self._others.due.pop(now), queue.num_events
         for action, argument in events:
             action(argument)
         queue.num_events += len(events)
-        del queue.due[now]
-        if more := due[len(events) :]:
-            queue.due[now] = more
-            heappush(queue.times, now)
-        self._held[now] = 0
         if self._is_out and (
-            queue.num_events != num_events + len(events)
-            or not self._take(self._insert(), by_end=False)
+            queue.num_events != num_events + len(events) or not self._take(by_end=False)
         ):
             self.stop(now)
 
-    def _hold(self) -> None:
-        self._held = {time_ns: len(due) for time_ns, due in self.queue.due.items()}
-
-    def _insert(self) -> list[int]:
-        """Times at which more is due than was held."""
-        held = self._held
-        return [t for t, due in self.queue.due.items() if len(due) != held.get(t, 0)]
-
-    def _take(self, times: list[int], *, by_end: bool) -> bool:
-        """Take the first local moves of members; whether nothing else is due at these times."""
-        if not times:
+    def _take(self, *, by_end: bool) -> bool:
+        """Take the first local moves of members; whether nothing else has been inserted."""
+        queue = self.queue
+        if not queue.due:
             return True
-        queue, (time_ns, *others) = self.queue, times
+        time_ns, *later = queue.due
         starts = [self._start_of(event) for event in queue.due[time_ns]]
-        if others or time_ns in self._held or time_ns != queue.now + self.times.shape.move_ns:
+        if later or time_ns in self._others.due or time_ns != queue.now + self.times.shape.move_ns:
             return False
         if not all(starts):
             return False
-        del queue.due[time_ns], queue.gathered[time_ns]
-        queue.times.remove(time_ns)
-        heapify(queue.times)
+        del queue.gathered[time_ns]
+        queue.due.clear()
+        queue.times.clear()
         for start in starts:
             assert start is not None
             self._begin(start, time_ns, by_end=by_end)
@@ -234,14 +232,12 @@ class RingLife:
         now = queue.now = self.times.time_ns(step)
         self.ending = step
         self.times.ended[step[1]] += 1
-        self._hold()
+        self._num_under_way -= 1
         num_events = queue.num_events
         run.npu.timers.run_alone(run.end_now, None)
-        if self._is_out and (
-            queue.num_events != num_events or not self._take(self._insert(), by_end=True)
-        ):
+        if self._is_out and (queue.num_events != num_events or not self._take(by_end=True)):
             self.stop(now, step)
-        elif self._is_out and not any(map(self.times.is_under_way, range(len(self.times.members)))):
+        elif self._is_out and not self._num_under_way:
             self.stop(now + 1)
 
 

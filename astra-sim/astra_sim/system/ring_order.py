@@ -164,7 +164,7 @@ class StepOrder:
         """Receives that are posted before a time with their messages there already."""
         times, total = self._times, 0
         for place, posts in enumerate(times.posts):
-            arrivals = [start + times.delay_ns for start in times.starts[times.before(place)]]
+            arrivals = times.arrivals[times.before(place)]
             past = posts[: bisect_left(posts, until_ns)]
             total += sum(map(le, arrivals, past))
             ends = slice(times.num_sends, None, times.num_steps)

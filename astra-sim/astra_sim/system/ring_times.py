@@ -10,6 +10,7 @@ links ``p``, ``p + n`` and so on.
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from heapq import heapify
+from itertools import pairwise
 
 from astra_sim.network.links import NetworkLink
 from astra_sim.system.messages import Key
@@ -60,18 +61,19 @@ class RingTimes:
         """Messages that each link had begun."""
         self.posts = [list[int]() for _ in members]
         """Times at which members post messages, and of their ends, as far as they are known."""
-        self.starts = [list[int]() for _ in links or members]
-        """Times at which messages start on each link."""
-        self._waits = [set[int]() for _ in members]
-        """Messages from each place that may wait for a link."""
+        self.arrivals = [list[int]() for _ in links or members]
+        """Times at which messages come to the end of each link."""
         self._passed = [list[int]() for _ in members]
-        """Through how many places each message has come without waiting."""
+        """Through how many places each message has come without waiting, as far as counted."""
+        self._uncounted = list[tuple[int, int]]()
+        """Places, and how many messages they post, of which that is still to be counted."""
         self.order: dict[Step, int] = {}
         """Steps due at the beginning, in their order."""
         self.begins: dict[Step, int] = {}
         """First local moves of members that began since, in the order of these."""
-        self._reductions_ns = [
-            self.reduces(number) * shape.reduction_ns for number in range(self.num_steps)
+        self._moves_ns = [
+            shape.move_ns + self.reduces(number) * shape.reduction_ns
+            for number in range(self.num_steps)
         ]
         self.ended = [0 for _ in members]
         """Ends so far of the member of each place."""
@@ -80,19 +82,17 @@ class RingTimes:
         """Take out of the queue what is due of members that are all there, with its times."""
         queue, self.sent, self.started = self.queue, sent, started
         self.order = {step: number for number, step in enumerate(due_ns)}
-        self._waits = [set(range(num)) for num in sent]
-        self._passed = [[0] * num for num in sent]
+        self._passed = [[-1] * num for num in sent]
         self.posts = [[PAST] * num for num in sent]
-        self.starts = [[PAST] * num for num in started]
+        self.arrivals = [[PAST + self.delay_ns] * num for num in started]
         for (kind, place, number), time_ns in due_ns.items():
             if kind is ARRIVAL:
-                self.starts[place][number] = time_ns - self.delay_ns
+                self.arrivals[place][number] = time_ns
             elif kind is RELEASE:
-                self.starts[place][number] = time_ns - self.wire_ns
+                self.arrivals[place][number] = time_ns - self.wire_ns + self.delay_ns
             else:
                 later_ns = self.reduction_ns(number) if kind is MOVE else 0
                 self.posts[place].append(time_ns + later_ns)
-                self._passed[place].append(0)
                 self.members[place].run.npu.timers.forget(time_ns)
         for time_ns in set(due_ns.values()):
             queue.due[time_ns].clear()  # those of now are being run
@@ -102,7 +102,6 @@ class RingTimes:
         heapify(queue.times)
         for place in range(len(self.members)):
             self._carry(place)
-        self._work_out(0, len(self.members))
 
     def before(self, place: int) -> int:
         """Link, or place, from which messages come to a place."""
@@ -120,69 +119,81 @@ class RingTimes:
 
     def reduction_ns(self, number: int) -> int:
         """Time of the reduction before a message."""
-        return self._reductions_ns[number % self.num_steps]
+        return self._moves_ns[number % self.num_steps] - self.shape.move_ns
 
     def begin(self, member: RingMember, place: int, time_ns: int, *, by_end: bool) -> None:
-        """Have a member begin at a time; work out what follows from it."""
+        """Have a member begin at a time."""
         self.members[place] = member
         if not by_end:
             self.begins[MOVE, place, len(self.posts[place])] = len(self.begins)
         self.posts[place].append(time_ns)
-        self._passed[place].append(0)
         self._carry(place)
-        self._work_out(place, 2)
 
-    def _work_out(self, place: int, most_idle: int) -> None:
-        """Work out all that follows at a place and those after it, until as many have no more."""
-        num_idle = 0
-        while num_idle < most_idle:
+    def work_out(self) -> None:
+        """Work out all that follows from what has begun, place after place until none has more."""
+        place = num_idle = 0
+        while num_idle < len(self.members):
             num_idle = 0 if self._extend(place) else num_idle + 1
             place = (place + 1) % len(self.members)
 
     def _extend(self, place: int) -> bool:
         """Work out what a member posts upon messages whose times are known, if that is more."""
-        posts, passed, waits = self.posts[place], self._passed[place], self._waits[place - 1]
-        arrivals, before = self.starts[self.before(place)], self._passed[place - 1]
-        first = len(posts)
-        num_steps = self.num_steps
+        posts, arrivals = self.posts[place], self.arrivals[self.before(place)]
+        first, num_steps = len(posts), self.num_steps
         until = min(len(arrivals) + 1, -(-first // num_steps) * num_steps)
         if first >= until:
             return False
-        post, delay_ns, move_ns = posts[-1], self.delay_ns, self.shape.move_ns
-        reductions_ns = self._reductions_ns
-        for number in range(first - 1, until - 1):
-            arrival = arrivals[number] + delay_ns
-            if post < arrival:
-                post = arrival
-                passed.append(0 if number in waits else before[number] + 1)
-            else:
-                passed.append(0)
-            post += move_ns + reductions_ns[(number + 1) % num_steps]
-            posts.append(post)
+        post, turn = posts[-1], first % num_steps
+        moves_ns = self._moves_ns[turn : turn + until - first]
+        posts += [
+            post := (arrival if arrival > post else post) + move_ns
+            for arrival, move_ns in zip(arrivals[first - 1 : until - 1], moves_ns, strict=True)
+        ]
         self._carry(place)
         return True
 
     def _carry(self, place: int) -> None:
-        """Work out when messages from a place start on the links of their way."""
-        offers, later_ns = self.posts[place], 0
+        """Work out when messages from a place come to the ends of the links of their way."""
+        offers, delay_ns = self.posts[place], self.delay_ns
+        self._uncounted.append((place, len(offers)))
         if not self.links:
-            starts = self.starts[place]
-            starts += offers[len(starts) :]
+            arrivals = self.arrivals[place]
+            arrivals += [post + delay_ns for post in offers[len(arrivals) :]]
             return
-        for link in range(place, len(self.starts), len(self.members)):
-            starts = self.starts[link]
-            free = starts[-1] + self.wire_ns if starts else PAST
-            for number in range(len(starts), len(offers)):
-                if self.is_end(number):
-                    starts.append(starts[-1])
-                    continue
-                start = offers[number] + later_ns
-                if start <= free:
-                    start = free
-                    self._waits[place].add(number)
-                starts.append(start)
-                free = start + self.wire_ns
-            offers, later_ns = starts, self.delay_ns
+        wire_ns, flight_ns = self.wire_ns, delay_ns - self.wire_ns
+        until = len(offers) - self.is_end(len(offers) - 1)
+        for link in range(place, len(self.links), len(self.members)):
+            arrivals = self.arrivals[link]
+            free = arrivals[-1] - flight_ns if arrivals else PAST
+            arrivals += [
+                (free := (offer if offer > free else free) + wire_ns) + flight_ns
+                for offer in offers[len(arrivals) : until]
+            ]
+            arrivals += arrivals[-1:] * (len(offers) - len(arrivals))
+            offers = arrivals
+
+    def _count_passed(self) -> None:
+        """Count through how many places messages come, in the order in which that was known."""
+        for place, until in self._uncounted:
+            passed = self._passed[place]
+            if len(passed) % self.num_steps == 0:
+                passed.append(0)
+            first = len(passed)
+            ways = self._passed[place - 1][first - 1 : until - 1]
+            for link in range(self.before(place) - self.last, len(self.links), len(self.members)):
+                arrivals = self.arrivals[link][max(0, first - 2) : until - 1]
+                times = arrivals if first > 1 else [PAST, *arrivals]
+                ways = [
+                    -1 if now - last <= self.wire_ns else way
+                    for way, (last, now) in zip(ways, pairwise(times), strict=True)
+                ]
+            arrivals = self.arrivals[self.before(place)][first - 1 : until - 1]
+            posts = self.posts[place][first - 1 : until - 1]
+            passed += [
+                way + 1 if arrival > post else 0
+                for way, arrival, post in zip(ways, arrivals, posts, strict=True)
+            ]
+        self._uncounted.clear()
 
     def is_under_way(self, place: int) -> bool:
         """Whether a member has begun and not ended."""
@@ -199,8 +210,10 @@ class RingTimes:
 
     def start_ns(self, place: int, number: int) -> int:
         """Time at which a message is put on the wire."""
-        starts = self.starts[place]
-        return PAST if number < 0 else starts[number] if number < len(starts) else -PAST
+        if number < 0:
+            return PAST
+        arrivals = self.arrivals[place]
+        return arrivals[number] - self.delay_ns if number < len(arrivals) else -PAST
 
     def num_posted(self, place: int, until_ns: int) -> int:
         """Messages that a member has posted before a time."""
@@ -208,7 +221,7 @@ class RingTimes:
 
     def num_started(self, place: int, until_ns: int, offered: int) -> int:
         """Number of messages offered to a link that have started before a time."""
-        return min(offered, bisect_left(self.starts[place], until_ns))
+        return min(offered, bisect_left(self.arrivals[place], until_ns + self.delay_ns))
 
     def num_passed(self, one: Step, other: Step) -> int:
         """Number of places back for which two events of one time surely are in the same order.
@@ -218,6 +231,7 @@ class RingTimes:
         (kind, place, number), (other_kind, other_place, other_number) = one, other
         if kind not in (MOVE, REDUCTION) or (kind, number) != (other_kind, other_number):
             return 0
+        self._count_passed()
         return min(self._passed[place][number], self._passed[other_place][number])
 
     def posting_back(self, posting: Step, num_places: int) -> Step:

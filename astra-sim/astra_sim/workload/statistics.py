@@ -6,7 +6,6 @@ How long it computed and communicated, and the lines about it.
 import math
 from collections.abc import Iterable, Sequence
 
-from astra_sim.base.values import replace
 from astra_sim.core.events import Log
 from astra_sim.core.result import NodeSpan, RankResult, RankStatistics, RooflineStatistics
 from astra_sim.files.errors import NodeError
@@ -77,19 +76,22 @@ def report_finish(
         "info",
         f"sys[{rank}] finished, {now_ns} cycles, exposed communication {exposed_ns} cycles.",
     )
-    result = RankResult(
-        rank=rank,
-        finish_cycles=now_ns,
-        exposed_communication_cycles=exposed_ns,
-        statistics=None,
-    )
-    finished.append(result)
     log("statistics", "info", f"sys[{rank}]. Post statistics processing start.")
-    statistics = rank_statistics(rank, spans, system)
+    statistics = None
+    try:
+        statistics = rank_statistics(rank, spans, system)
+    finally:
+        finished.append(
+            RankResult(
+                rank=rank,
+                finish_cycles=now_ns,
+                exposed_communication_cycles=exposed_ns,
+                statistics=statistics,
+            )
+        )
     log("statistics", "info", f"sys[{rank}]. Post statistics processing end.")
     for line in statistics_lines(statistics):
         log("statistics", "info", f"sys[{rank}], {line}")
-    finished[-1] = replace(result, statistics=statistics)
 
 
 def rank_statistics(rank: int, spans: Iterable[NodeSpan], system: SystemConfig) -> RankStatistics:
