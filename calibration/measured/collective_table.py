@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from des.base.checks import nearest
-from des.base.strict_forms import StrictForm, first_error
+from des.base.checks import nearest, prefixed_errors
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.assembly import assembled, gpu_like
@@ -131,15 +131,11 @@ def read_measured_table(path: Path) -> CollectiveTable:
         not fill machines; naming file, row, field, what is allowed and what came.
     """
     text = read_text(path)
-    try:
+    with form_errors(str(path)):
         if path.suffix.lower() == ".csv":
             cells, source = _csv_cells(text), path.name
         else:
             cells, source = _json_cells(text)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
     twice = {(*cell.row, cell.payload_bytes) for cell in cells}
     if len(twice) < len(cells):
         raise ValueError(f"{path}: cells must differ in node, workers, gpus_per_node or bytes")
@@ -177,10 +173,8 @@ def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
             place = f"line {reader.line_num}"
             if None in line or None in line.values():
                 raise ValueError(f"{place}: must have {len(COLUMNS)} cells, one a column")
-            try:
+            with form_errors(place):
                 row = _CsvRow.model_validate(line)
-            except ValidationError as error:
-                raise ValueError(f"{place}: {first_error(error)}") from error
             _check_machine(place, row.node, row.workers, row.gpus_per_node)
             cells.append(
                 CollectiveCell(
@@ -200,14 +194,10 @@ def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
 
 def _check_machine(place: str, node: str, workers: int, gpus_per_node: int) -> None:
     """Refuse machines that are not known, or that the GPUs do not fill."""
-    try:
+    with prefixed_errors(f"{place}."):
         server = server_of_node(node)
-    except ValueError as error:
-        raise ValueError(f"{place}.{error}") from None
-    try:
+    with prefixed_errors(f"{place}.node: {node} has no GPU model with ports: "):
         gpu_ports_named(server.gpus[0].model)
-    except ValueError as error:
-        raise ValueError(f"{place}.node: {node} has no GPU model with ports: {error}") from None
     if gpus_per_node > server.num_gpus:
         raise ValueError(
             f"{place}.gpus_per_node: must be at most {server.num_gpus} for {node}, "

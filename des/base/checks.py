@@ -32,6 +32,15 @@ def prefixed_errors(prefix: str, kind: type[ValueError] = ValueError) -> Iterato
         raise kind(f"{prefix}{error}") from error
 
 
+@contextmanager
+def system_errors(failure: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """Say what failed, and the reason that the system gives."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failure}: {error.strerror}") from error
+
+
 def require_positive(owner: str, field: str, value: float) -> None:
     """Refuse zero, negative, infinite and not-a-number values."""
     if not 0 < value < math.inf:  # NaN fails too

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TextIO
 
-from des.base.checks import nearest, require_positive
+from des.base.checks import nearest, prefixed_errors, require_positive
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, parse_quantity
 from des.dynamics import LinkSeries, Replay
 
@@ -99,10 +99,8 @@ def _number(place: str, column: str, text: str, key: str) -> float:
     try:
         return float(text)
     except ValueError:
-        try:
+        with prefixed_errors(f"{place}: {column} must be a number, got {text!r}; "):
             return parse_quantity(text, _UNITS[key])
-        except ValueError as error:
-            raise ValueError(f"{place}: {column} must be a number, got {text!r}; {error}") from None
 
 
 def _series(rows: list[_Row]) -> tuple[LinkSeries, ...]:
