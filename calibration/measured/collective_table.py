@@ -2,9 +2,10 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -80,10 +81,13 @@ class _Point(StrictForm):
     median_ms: Annotated[float, Field(gt=0)]
 
 
-class _Measurement(StrictForm):
+class _Machines(StrictForm):
     node: str
     workers: Annotated[int, Field(ge=2)]
     gpus_per_node: Annotated[int, Field(ge=1)]
+
+
+class _Measurement(_Machines):
     points: Annotated[list[_Point], Field(min_length=1)]
 
 
@@ -95,12 +99,8 @@ class _Table(StrictForm):
     measurements: Annotated[list[_Measurement], Field(min_length=1)]
 
 
-class _CsvRow(StrictForm):
-    node: str
-    workers: Annotated[int, Field(ge=2, strict=False)]
-    gpus_per_node: Annotated[int, Field(ge=1, strict=False)]
-    bytes: Annotated[int, Field(gt=0, strict=False)]
-    median_ms: Annotated[float, Field(gt=0, strict=False)]
+class _CsvRow(_Point, _Machines):
+    """A row of a table in CSV, whose columns these fields are, in their order."""
 
 
 @cache
@@ -145,20 +145,11 @@ def read_measured_table(path: Path) -> CollectiveTable:
 def _json_cells(text: str) -> tuple[tuple[CollectiveCell, ...], str]:
     parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
     table = _Table.model_validate_json(text)
-    cells = []
-    for number, row in enumerate(table.measurements):
-        _check_machine(f"measurements[{number}]", row.node, row.workers, row.gpus_per_node)
-        for point in row.points:
-            cells.append(
-                CollectiveCell(
-                    node=row.node,
-                    workers=row.workers,
-                    gpus_per_node=row.gpus_per_node,
-                    payload_bytes=point.bytes,
-                    time_s=point.median_ms * 1e-3,
-                )
-            )
-    return tuple(cells), table.source
+    found = (
+        _cells(f"measurements[{number}]", row, row.points)
+        for number, row in enumerate(table.measurements)
+    )
+    return tuple(chain.from_iterable(found)), table.source
 
 
 def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
@@ -167,24 +158,15 @@ def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
         raise ValueError(
             f"line 1: columns must be {','.join(COLUMNS)}, got {','.join(reader.fieldnames or ())}"
         )
-    cells = []
+    cells: list[CollectiveCell] = []
     try:
         for line in reader:
             place = f"line {reader.line_num}"
             if None in line or None in line.values():
                 raise ValueError(f"{place}: must have {len(COLUMNS)} cells, one a column")
             with form_errors(place):
-                row = _CsvRow.model_validate(line)
-            _check_machine(place, row.node, row.workers, row.gpus_per_node)
-            cells.append(
-                CollectiveCell(
-                    node=row.node,
-                    workers=row.workers,
-                    gpus_per_node=row.gpus_per_node,
-                    payload_bytes=row.bytes,
-                    time_s=row.median_ms * 1e-3,
-                )
-            )
+                row = _CsvRow.model_validate(line, strict=False)
+            cells += _cells(place, row, [row])
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: not CSV: {error}") from error
     if not cells:
@@ -192,8 +174,9 @@ def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
     return tuple(cells)
 
 
-def _check_machine(place: str, node: str, workers: int, gpus_per_node: int) -> None:
-    """Refuse machines that are not known, or that the GPUs do not fill."""
+def _cells(place: str, row: _Machines, points: Sequence[_Point]) -> Iterator[CollectiveCell]:
+    """Cells of a row; machines that are not known, or that the GPUs do not fill, are refused."""
+    node, gpus_per_node = row.node, row.gpus_per_node
     with prefixed_errors(f"{place}."):
         server = server_of_node(node)
     with prefixed_errors(f"{place}.node: {node} has no GPU model with ports: "):
@@ -203,8 +186,16 @@ def _check_machine(place: str, node: str, workers: int, gpus_per_node: int) -> N
             f"{place}.gpus_per_node: must be at most {server.num_gpus} for {node}, "
             f"got {gpus_per_node}"
         )
-    if workers % gpus_per_node:
+    if row.workers % gpus_per_node:
         raise ValueError(
-            f"{place}.workers: must be a multiple of gpus_per_node, got {workers} and "
+            f"{place}.workers: must be a multiple of gpus_per_node, got {row.workers} and "
             f"{gpus_per_node}"
+        )
+    for point in points:
+        yield CollectiveCell(
+            node=node,
+            workers=row.workers,
+            gpus_per_node=gpus_per_node,
+            payload_bytes=point.bytes,
+            time_s=point.median_ms * 1e-3,
         )
