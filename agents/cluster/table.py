@@ -34,7 +34,7 @@ from agents.cluster.placing import (
 )
 from agents.cluster.preempting import MakeRoom, OneUnit, WorstFirst
 from agents.cluster.tiresias import Queues2dLas, QueuesGittins
-from des.base.checks import nearest
+from des.base.checks import nearest, require_known
 from des.base.lazy import lazy_imports
 from des.cluster.policy import Admission, Ordering, Placing, Policy, Preempting
 
@@ -240,8 +240,7 @@ def policy_named(
         ("placing", placing, PLACINGS),
         ("preemption", preempting, PREEMPTIONS),
     ):
-        if name not in table:
-            raise ValueError(f"unknown {what} {name!r}; {nearest(name, tuple(table))}")
+        require_known(f"unknown {what}", name, table)
 
     def policy_with(chosen: Admission) -> Policy:
         return Policy(

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from des.base.checks import nearest, prefixed_errors
+from des.base.checks import prefixed_errors, require_known
 from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
@@ -112,8 +112,7 @@ def server_of_node(node: str) -> Server:
     ValueError
         If the name is not known; the message hints at one, or lists all.
     """
-    if node not in NODE_KINDS:
-        raise ValueError(f"node: unknown kind {node!r}; {nearest(node, NODE_KINDS)}")
+    require_known("node: unknown kind", node, NODE_KINDS)
     kind, model = _MACHINES.get(node, (node, ""))
     if kind:
         return simulated(kind)

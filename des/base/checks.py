@@ -95,6 +95,14 @@ def require_one_of(owner: str, field: str, value: object, allowed: Collection[ob
         )
 
 
+def require_known(
+    refusal: str, name: object, names: Collection[str], kind: type[ValueError] = ValueError
+) -> None:
+    """Refuse a name that is none of those known; the message hints at the nearest."""
+    if name not in names:
+        raise kind(f"{refusal} {name!r}; {nearest(str(name), tuple(names))}")
+
+
 def nearest(name: str, names: Sequence[str]) -> str:
     """Hint at the name that was probably meant, or list all names.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from des.base.checks import nearest, prefixed_errors
+from des.base.checks import prefixed_errors, require_known
 from des.base.command import UsageError, exit_code_of
 from des.base.fields import from_text, kinds_of
 from scenarios.frame.run_folder import RunFolder
@@ -195,8 +195,7 @@ def _vary(vary: Sequence[str]) -> dict[str, list[str]]:
     varied: dict[str, list[str]] = {}
     for given in vary:
         field, _, texts = given.partition("=")
-        if field not in _KINDS:
-            raise UsageError(f"sweep: vary: unknown field {field!r}; {nearest(field, [*_KINDS])}")
+        require_known("sweep: vary: unknown field", field, _KINDS, UsageError)
         if field in varied:
             raise UsageError(f"sweep: vary: {field} is given twice")
         varied[field] = []

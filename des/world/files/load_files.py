@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.strict_forms import StrictForm, form_errors
 from des.base.text_files import read_json, read_yaml
 from des.world.domain_load import IDLE, DomainLoad
@@ -63,8 +63,7 @@ def _loads_of(
 ) -> tuple[DomainLoad, ...]:
     loads = dict.fromkeys(topology.index_of, IDLE)
     for name, said in named.items():
-        if name not in loads:
-            raise ValueError(f"{owner}: unknown domain {name!r}; {nearest(str(name), list(loads))}")
+        require_known(f"{owner}: unknown domain", name, loads)
         with form_errors(f"{owner}: {name}"):
             loads[str(name)] = _load(said)
     return tuple(loads.values())
