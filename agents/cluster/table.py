@@ -72,7 +72,7 @@ class PolicySetting:
         return kind(**own)
 
 
-class Row(NamedTuple, Generic[Maker]):
+class _Row(NamedTuple, Generic[Maker]):
     """A part of a policy: its maker and its line of help."""
 
     make: Maker
@@ -99,40 +99,40 @@ def _paced(kind: Callable[..., Ordering]) -> Callable[[PolicySetting], Ordering]
     return lambda setting: setting.make(kind)
 
 
-ORDERINGS: Mapping[str, Row[Callable[[PolicySetting], Ordering]]] = MappingProxyType(
+ORDERINGS: Mapping[str, _Row[Callable[[PolicySetting], Ordering]]] = MappingProxyType(
     {
-        "fifo": Row(lambda _: Fifo(), "first come, first served; a blocked head blocks all"),
-        "fifo_backfill": Row(
+        "fifo": _Row(lambda _: Fifo(), "first come, first served; a blocked head blocks all"),
+        "fifo_backfill": _Row(
             lambda _: Fifo(backfills=True), "fifo; others pass where they do not delay it (EASY)"
         ),
-        "sjf": Row(lambda _: ShortestJob(), "shortest job first, nothing is suspended"),
-        "srtf": Row(_paced(ShortestRemaining), "shortest remaining time first"),
-        "srtf_reported": Row(
+        "sjf": _Row(lambda _: ShortestJob(), "shortest job first, nothing is suspended"),
+        "srtf": _Row(_paced(ShortestRemaining), "shortest remaining time first"),
+        "srtf_reported": _Row(
             _paced(ReportedRemaining),
             "shortest remaining time first, by the throughput that jobs report",
         ),
-        "loss": Row(_paced(HighestLoss), "highest reported loss over a job's first"),
-        "srsf": Row(_paced(LeastRemainingWork), "fewest remaining GPU seconds first"),
-        "las": Row(_paced(LeastAttained), "least attained service first"),
-        "tiresias": Row(_paced(Queues2dLas), "queues of attained GPU seconds"),
-        "gittins": Row(
+        "loss": _Row(_paced(HighestLoss), "highest reported loss over a job's first"),
+        "srsf": _Row(_paced(LeastRemainingWork), "fewest remaining GPU seconds first"),
+        "las": _Row(_paced(LeastAttained), "least attained service first"),
+        "tiresias": _Row(_paced(Queues2dLas), "queues of attained GPU seconds"),
+        "gittins": _Row(
             lambda setting: setting.make(QueuesGittins, sample_gpu_s=setting.sample_gpu_s),
             "queues by Gittins index, from a sample of jobs",
         ),
-        "optimus": Row(_paced(Optimus), "GPUs of elastic jobs by remaining time, fitted speeds"),
-        "pollux": Row(_paced(Pollux), "GPUs of elastic jobs by goodput"),
-        "gavel": Row(_paced(Gavel), "max-min shares of time by linear program"),
-        "gavel_ftf": Row(
+        "optimus": _Row(_paced(Optimus), "GPUs of elastic jobs by remaining time, fitted speeds"),
+        "pollux": _Row(_paced(Pollux), "GPUs of elastic jobs by goodput"),
+        "gavel": _Row(_paced(Gavel), "max-min shares of time by linear program"),
+        "gavel_ftf": _Row(
             _paced(partial(Gavel, is_fair_finish=True)),
             "shares of time of the best worst finish-time fairness",
         ),
-        "themis": Row(_paced(FinishTimeFairness), "worst finish-time fairness first, in leases"),
-        "crux": Row(_paced(GpuIntensity), "highest GPU intensity first"),
-        "priority": Row(_paced(HighestPriority), "highest priority first"),
-        "ppo": Row(
+        "themis": _Row(_paced(FinishTimeFairness), "worst finish-time fairness first, in leases"),
+        "crux": _Row(_paced(GpuIntensity), "highest GPU intensity first"),
+        "priority": _Row(_paced(HighestPriority), "highest priority first"),
+        "ppo": _Row(
             _learn, "weights of remaining time, GPUs, attained time and age, by a trained network"
         ),
-        "fair_share": Row(
+        "fair_share": _Row(
             lambda setting: setting.make(FairShare, quota_gpus=setting.quota_gpus),
             "quotas of tenants, with borrowing and reclaim",
         ),
@@ -145,23 +145,23 @@ def _placing(kind: type[UnitPlacing]) -> Callable[[str, bool], Placing]:
     return lambda level, is_required: kind(level=level, is_required=is_required)
 
 
-PLACINGS: Mapping[str, Row[Callable[[str, bool], Placing]]] = MappingProxyType(
+PLACINGS: Mapping[str, _Row[Callable[[str, bool], Placing]]] = MappingProxyType(
     {
-        "first_free": Row(_placing(FirstFree), "first free GPUs in the order of nodes"),
-        "scattered": Row(_placing(Scattered), "as few GPUs of each node as possible"),
-        "best_fit": Row(_placing(BestFit), "tightest node, else as few nodes as possible"),
-        "consolidated": Row(_placing(Consolidated), "fewest nodes, and wait for them"),
-        "packed": Row(_placing(Packed), "fill up nodes in use, keep whole ones free"),
+        "first_free": _Row(_placing(FirstFree), "first free GPUs in the order of nodes"),
+        "scattered": _Row(_placing(Scattered), "as few GPUs of each node as possible"),
+        "best_fit": _Row(_placing(BestFit), "tightest node, else as few nodes as possible"),
+        "consolidated": _Row(_placing(Consolidated), "fewest nodes, and wait for them"),
+        "packed": _Row(_placing(Packed), "fill up nodes in use, keep whole ones free"),
     }
 )
 """Placings by name; each takes a level and whether that is required."""
 
-PREEMPTIONS: Mapping[str, Row[Callable[[], Preempting | None]]] = MappingProxyType(
+PREEMPTIONS: Mapping[str, _Row[Callable[[], Preempting | None]]] = MappingProxyType(
     {
-        "worst_first": Row(WorstFirst, "jobs from the end of the order"),
-        "one_unit": Row(OneUnit, "jobs of the node or unit that is cheapest to free"),
-        "make_room": Row(MakeRoom, "move jobs elsewhere, suspend none"),
-        "never": Row(lambda: None, "no running job gives way"),
+        "worst_first": _Row(WorstFirst, "jobs from the end of the order"),
+        "one_unit": _Row(OneUnit, "jobs of the node or unit that is cheapest to free"),
+        "make_room": _Row(MakeRoom, "move jobs elsewhere, suspend none"),
+        "never": _Row(lambda: None, "no running job gives way"),
     }
 )
 """Rules of preemption by name."""
