@@ -21,6 +21,7 @@ from agents.search.objective import PlanObjective
 from agents.search.search import MICROBATCH_SIZES, PlanRequest
 from agents.trainers.table import trainer_named
 from des import Topology, Workload
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.quantities import parse_tokens
 from des.base.text_files import read_json
@@ -116,10 +117,8 @@ def _terms(config: Config, given: Set[str]) -> RunTerms | None:
                     f"{PROG}: --tokens must be given with --{field.replace('_', '-')}, got none"
                 )
         return None
-    try:
+    with prefixed_errors(f"{PROG}: --tokens ", UsageError):
         num_tokens = parse_tokens(config.tokens)
-    except ValueError as error:
-        raise UsageError(f"{PROG}: --tokens {error}") from error
     return RunTerms(
         num_tokens=num_tokens,
         gpu_hours_per_interruption=config.gpu_hours_per_interruption,
@@ -136,10 +135,8 @@ def _bound_in_force(text: str, topology: Topology, job: TrainingJob) -> BoundPla
             f"{PROG}: --last must be a plan document, as --json writes it, such as plan.json; a "
             f"placement as text is for the policies alone; got {text!r}"
         )
-    try:
+    with prefixed_errors(f"{path}: ", UsageError):
         bound = read_document(read_json(path))
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error
     names = [domain.name for domain in topology.domains]
     if (there := [domain.name for domain in bound.topology.domains]) != names:
         raise UsageError(

@@ -12,7 +12,7 @@ from agents.decision.training_job import TrainingJob
 from agents.replanning.stay_or_move import PayoffRule
 from agents.search.objective import PlanObjective
 from des import Plan, Topology
-from des.base.checks import MOST_ITEMS, require_count, require_positive
+from des.base.checks import MOST_ITEMS, prefixed_errors, require_count, require_positive
 from des.base.command import UsageError
 from des.base.quantities import DURATION_S, parse_quantity, parse_tokens
 from des.base.speaking import SPEAKER
@@ -49,19 +49,15 @@ def require_room(config: Config) -> None:
 
 def objective_of(config: Config) -> PlanObjective:
     """Objective and limit of the flags."""
-    try:
+    with prefixed_errors(f"{PROG}: ", UsageError):
         return PlanObjective.parse(config.objective, config.at_most)
-    except ValueError as error:
-        raise UsageError(f"{PROG}: {error}") from error
 
 
 def rule_of(config: Config) -> PayoffRule:
     """Rule by which a plan in force is left: as soon as the horizon pays for it."""
-    try:
+    with prefixed_errors(f"{PROG}: --horizon ", UsageError):
         horizon_s = parse_quantity(config.horizon, DURATION_S)
         return PayoffRule(horizon_s=horizon_s)
-    except ValueError as error:
-        raise UsageError(f"{PROG}: --horizon {error}") from error
 
 
 def situation_of(config: Config, given: Set[str] = frozenset()) -> Situation:
@@ -175,10 +171,8 @@ def _read_job(config: Config) -> tuple[TrainingJob, int, str]:
     require_count(PROG, "sequence_length", config.sequence_length)
     tokens = config.microbatches * config.sequence_length
     if config.tokens_per_step is not None:
-        try:
+        with prefixed_errors(f"{PROG}: --tokens-per-step ", UsageError):
             tokens = parse_tokens(config.tokens_per_step)
-        except ValueError as error:
-            raise UsageError(f"{PROG}: --tokens-per-step {error}") from error
     job = TrainingJob.of_tokens(
         config.model,
         tokens,
@@ -194,10 +188,8 @@ def _last_plan(config: Config, topology: Topology) -> Plan:
     """The pipeline in force."""
     assert config.last is not None
     names = [domain.name for domain in topology.domains]
-    try:
+    with prefixed_errors(f"{PROG}: --last: ", UsageError):
         placements, shares, _ = parse_pipelines(config.last, names)
-    except ValueError as error:
-        raise UsageError(f"{PROG}: --last: {error}") from error
     if len(placements) > 1 or shares:
         raise UsageError(
             f"{PROG}: --last must be one pipeline for --deciders hi_ppo --json, got {config.last!r}"

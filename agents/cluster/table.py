@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from agents.cluster.admission import AcceptAll, LoadThreshold, Quota
-from agents.cluster.elastic import RESIZE_QUANTUM_S, Optimus, Pollux
+from agents.cluster.elastic import Optimus, Pollux
 from agents.cluster.fair_share import FairShare
-from agents.cluster.gavel import ROUND_S, Gavel
+from agents.cluster.gavel import Gavel
 from agents.cluster.key_orderings import (
-    QUANTUM_S,
     Fifo,
     FinishTimeFairness,
     GpuIntensity,
@@ -34,12 +34,14 @@ from agents.cluster.placing import (
 )
 from agents.cluster.preempting import MakeRoom, OneUnit, WorstFirst
 from agents.cluster.tiresias import Queues2dLas, QueuesGittins
-from des.base.checks import nearest
+from des.base.checks import nearest, require_known
 from des.base.lazy import lazy_imports
 from des.cluster.policy import Admission, Ordering, Placing, Policy, Preempting
 
 with lazy_imports(__name__):
     from agents.cluster import learnt_ordering
+
+Maker = TypeVar("Maker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,29 +65,17 @@ class PolicySetting:
     quota_gpus: Mapping[str, float] = field(default_factory=dict)
     checkpoint: Path | None = None
 
-    def quantum(self, default_s: float) -> float:
-        """Quantum that is given, else the default of an ordering. [s]"""
-        return default_s if self.quantum_s is None else self.quantum_s
+    def make(self, kind: Callable[..., Ordering], **own: object) -> Ordering:
+        """Make an ordering with the quantum that is given, else with its kind's own."""
+        if self.quantum_s is not None:
+            own["quantum_s"] = self.quantum_s
+        return kind(**own)
 
 
-class OrderingRow(NamedTuple):
-    """An ordering: its maker and its line of help."""
+class _Row(NamedTuple, Generic[Maker]):
+    """A part of a policy: its maker and its line of help."""
 
-    make: Callable[[PolicySetting], Ordering]
-    about: str
-
-
-class PlacingRow(NamedTuple):
-    """A placing: its maker and its line of help."""
-
-    make: Callable[[str, bool], Placing]
-    about: str
-
-
-class PreemptingRow(NamedTuple):
-    """A rule of preemption: its maker and its line of help."""
-
-    make: Callable[[], Preempting | None]
+    make: Maker
     about: str
 
 
@@ -102,83 +92,48 @@ def _learn(setting: PolicySetting) -> Ordering:
             "ordering ppo: checkpoint must be given, the file of a training of queues, got none"
         )
     network = learnt_ordering.trained_ordering_network(setting.checkpoint)
-    return learnt_ordering.LearntOrdering(network=network, quantum_s=setting.quantum(QUANTUM_S))
+    return setting.make(learnt_ordering.LearntOrdering, network=network)
 
 
-ORDERINGS: Mapping[str, OrderingRow] = MappingProxyType(
+def _paced(kind: Callable[..., Ordering]) -> Callable[[PolicySetting], Ordering]:
+    return lambda setting: setting.make(kind)
+
+
+ORDERINGS: Mapping[str, _Row[Callable[[PolicySetting], Ordering]]] = MappingProxyType(
     {
-        "fifo": OrderingRow(
-            lambda _: Fifo(), "first come, first served; a blocked head blocks all"
-        ),
-        "fifo_backfill": OrderingRow(
+        "fifo": _Row(lambda _: Fifo(), "first come, first served; a blocked head blocks all"),
+        "fifo_backfill": _Row(
             lambda _: Fifo(backfills=True), "fifo; others pass where they do not delay it (EASY)"
         ),
-        "sjf": OrderingRow(lambda _: ShortestJob(), "shortest job first, nothing is suspended"),
-        "srtf": OrderingRow(
-            lambda setting: ShortestRemaining(quantum_s=setting.quantum(QUANTUM_S)),
-            "shortest remaining time first",
-        ),
-        "srtf_reported": OrderingRow(
-            lambda setting: ReportedRemaining(quantum_s=setting.quantum(QUANTUM_S)),
+        "sjf": _Row(lambda _: ShortestJob(), "shortest job first, nothing is suspended"),
+        "srtf": _Row(_paced(ShortestRemaining), "shortest remaining time first"),
+        "srtf_reported": _Row(
+            _paced(ReportedRemaining),
             "shortest remaining time first, by the throughput that jobs report",
         ),
-        "loss": OrderingRow(
-            lambda setting: HighestLoss(quantum_s=setting.quantum(QUANTUM_S)),
-            "highest reported loss over a job's first",
-        ),
-        "srsf": OrderingRow(
-            lambda setting: LeastRemainingWork(quantum_s=setting.quantum(QUANTUM_S)),
-            "fewest remaining GPU seconds first",
-        ),
-        "las": OrderingRow(
-            lambda setting: LeastAttained(quantum_s=setting.quantum(QUANTUM_S)),
-            "least attained service first",
-        ),
-        "tiresias": OrderingRow(
-            lambda setting: Queues2dLas(quantum_s=setting.quantum(QUANTUM_S)),
-            "queues of attained GPU seconds",
-        ),
-        "gittins": OrderingRow(
-            lambda setting: QueuesGittins(
-                sample_gpu_s=setting.sample_gpu_s, quantum_s=setting.quantum(QUANTUM_S)
-            ),
+        "loss": _Row(_paced(HighestLoss), "highest reported loss over a job's first"),
+        "srsf": _Row(_paced(LeastRemainingWork), "fewest remaining GPU seconds first"),
+        "las": _Row(_paced(LeastAttained), "least attained service first"),
+        "tiresias": _Row(_paced(Queues2dLas), "queues of attained GPU seconds"),
+        "gittins": _Row(
+            lambda setting: setting.make(QueuesGittins, sample_gpu_s=setting.sample_gpu_s),
             "queues by Gittins index, from a sample of jobs",
         ),
-        "optimus": OrderingRow(
-            lambda setting: Optimus(quantum_s=setting.quantum(RESIZE_QUANTUM_S)),
-            "GPUs of elastic jobs by remaining time, fitted speeds",
-        ),
-        "pollux": OrderingRow(
-            lambda setting: Pollux(quantum_s=setting.quantum(RESIZE_QUANTUM_S)),
-            "GPUs of elastic jobs by goodput",
-        ),
-        "gavel": OrderingRow(
-            lambda setting: Gavel(quantum_s=setting.quantum(ROUND_S)),
-            "max-min shares of time by linear program",
-        ),
-        "gavel_ftf": OrderingRow(
-            lambda setting: Gavel(is_fair_finish=True, quantum_s=setting.quantum(ROUND_S)),
+        "optimus": _Row(_paced(Optimus), "GPUs of elastic jobs by remaining time, fitted speeds"),
+        "pollux": _Row(_paced(Pollux), "GPUs of elastic jobs by goodput"),
+        "gavel": _Row(_paced(Gavel), "max-min shares of time by linear program"),
+        "gavel_ftf": _Row(
+            _paced(partial(Gavel, is_fair_finish=True)),
             "shares of time of the best worst finish-time fairness",
         ),
-        "themis": OrderingRow(
-            lambda setting: FinishTimeFairness(quantum_s=setting.quantum(QUANTUM_S)),
-            "worst finish-time fairness first, in leases",
-        ),
-        "crux": OrderingRow(
-            lambda setting: GpuIntensity(quantum_s=setting.quantum(QUANTUM_S)),
-            "highest GPU intensity first",
-        ),
-        "priority": OrderingRow(
-            lambda setting: HighestPriority(quantum_s=setting.quantum(QUANTUM_S)),
-            "highest priority first",
-        ),
-        "ppo": OrderingRow(
+        "themis": _Row(_paced(FinishTimeFairness), "worst finish-time fairness first, in leases"),
+        "crux": _Row(_paced(GpuIntensity), "highest GPU intensity first"),
+        "priority": _Row(_paced(HighestPriority), "highest priority first"),
+        "ppo": _Row(
             _learn, "weights of remaining time, GPUs, attained time and age, by a trained network"
         ),
-        "fair_share": OrderingRow(
-            lambda setting: FairShare(
-                quota_gpus=setting.quota_gpus, quantum_s=setting.quantum(QUANTUM_S)
-            ),
+        "fair_share": _Row(
+            lambda setting: setting.make(FairShare, quota_gpus=setting.quota_gpus),
             "quotas of tenants, with borrowing and reclaim",
         ),
     }
@@ -190,23 +145,23 @@ def _placing(kind: type[UnitPlacing]) -> Callable[[str, bool], Placing]:
     return lambda level, is_required: kind(level=level, is_required=is_required)
 
 
-PLACINGS: Mapping[str, PlacingRow] = MappingProxyType(
+PLACINGS: Mapping[str, _Row[Callable[[str, bool], Placing]]] = MappingProxyType(
     {
-        "first_free": PlacingRow(_placing(FirstFree), "first free GPUs in the order of nodes"),
-        "scattered": PlacingRow(_placing(Scattered), "as few GPUs of each node as possible"),
-        "best_fit": PlacingRow(_placing(BestFit), "tightest node, else as few nodes as possible"),
-        "consolidated": PlacingRow(_placing(Consolidated), "fewest nodes, and wait for them"),
-        "packed": PlacingRow(_placing(Packed), "fill up nodes in use, keep whole ones free"),
+        "first_free": _Row(_placing(FirstFree), "first free GPUs in the order of nodes"),
+        "scattered": _Row(_placing(Scattered), "as few GPUs of each node as possible"),
+        "best_fit": _Row(_placing(BestFit), "tightest node, else as few nodes as possible"),
+        "consolidated": _Row(_placing(Consolidated), "fewest nodes, and wait for them"),
+        "packed": _Row(_placing(Packed), "fill up nodes in use, keep whole ones free"),
     }
 )
 """Placings by name; each takes a level and whether that is required."""
 
-PREEMPTIONS: Mapping[str, PreemptingRow] = MappingProxyType(
+PREEMPTIONS: Mapping[str, _Row[Callable[[], Preempting | None]]] = MappingProxyType(
     {
-        "worst_first": PreemptingRow(WorstFirst, "jobs from the end of the order"),
-        "one_unit": PreemptingRow(OneUnit, "jobs of the node or unit that is cheapest to free"),
-        "make_room": PreemptingRow(MakeRoom, "move jobs elsewhere, suspend none"),
-        "never": PreemptingRow(lambda: None, "no running job gives way"),
+        "worst_first": _Row(WorstFirst, "jobs from the end of the order"),
+        "one_unit": _Row(OneUnit, "jobs of the node or unit that is cheapest to free"),
+        "make_room": _Row(MakeRoom, "move jobs elsewhere, suspend none"),
+        "never": _Row(lambda: None, "no running job gives way"),
     }
 )
 """Rules of preemption by name."""
@@ -285,8 +240,7 @@ def policy_named(
         ("placing", placing, PLACINGS),
         ("preemption", preempting, PREEMPTIONS),
     ):
-        if name not in table:
-            raise ValueError(f"unknown {what} {name!r}; {nearest(name, tuple(table))}")
+        require_known(f"unknown {what}", name, table)
 
     def policy_with(chosen: Admission) -> Policy:
         return Policy(

@@ -3,11 +3,10 @@
 import os
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from agents.decision.training_job import TrainingJob
+from des.base.checks import prefixed_errors
 from des.base.quantities import parse_tokens
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.text_files import read_json
 from des.job.model_presets import ALIASES, ARCHITECTURES
 from des.job.precision import precision_named
@@ -39,13 +38,9 @@ def read_job(path: Path) -> tuple[TrainingJob, int]:
         field, what is allowed and what came.
     """
     content = read_json(path)
-    try:
+    with form_errors(str(path)):
         form = _JobForm.model_validate(content)
         return _job_of(form, path), form.microbatch_size
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _job_of(form: _JobForm, path: Path) -> TrainingJob:
@@ -62,10 +57,8 @@ def _job_of(form: _JobForm, path: Path) -> TrainingJob:
     said = form.tokens_per_step
     if said is None:
         return job
-    try:
+    with prefixed_errors("tokens_per_step: "):
         tokens = parse_tokens(str(said))
-    except ValueError as error:
-        raise ValueError(f"tokens_per_step: {error}") from error
     if tokens != job.tokens_per_step:
         raise ValueError(
             "tokens_per_step: must be microbatches x microbatch_size x sequence_length = "

@@ -15,7 +15,7 @@ from agents.devices.goodness import (
 )
 from agents.devices.greedy_sets import greedy_places
 from agents.devices.group_tables import group_sums, inner_keys
-from agents.devices.set_tables import MOST_IN_SETS, set_maxima, set_sums
+from agents.devices.set_tables import MOST_IN_SETS, set_maxima, set_members, set_sums
 from des.base.checks import require_count
 from des.devices.rings import NO_KEY, Whole, worst_groups
 from des.devices.server import Server
@@ -84,7 +84,7 @@ def optimal_groups(server: Server, size: int, free: Sequence[int] | None = None)
     )
 
 
-def _exact(server: Server, size: int, places: Sequence[int]) -> list[list[int]]:
+def _exact(server: Server, size: int, places: Sequence[int]) -> list[tuple[int, ...]]:
     figures, free = pair_figures(server), np.array(places)
     sums = set_sums(figures.packed[np.ix_(free, free)], figures.packed_cards[free])
     keys = inner_keys(sums, set_maxima(figures.farness[np.ix_(free, free)]), size)
@@ -93,10 +93,8 @@ def _exact(server: Server, size: int, places: Sequence[int]) -> list[list[int]]:
     least = int(worst_groups(keys, size)[whole].max())
     best = group_sums(keys, size, least)
     most = whole[best[whole] == best[whole].max()]
-    return [
-        [place for bit, place in enumerate(places) if group >> len(places) - 1 - bit & 1]
-        for group in _first_groups(keys, best, int(most[-1]), least, size)
-    ]
+    groups = _first_groups(keys, best, int(most[-1]), least, size)
+    return [set_members(places, group) for group in groups]
 
 
 def _first_groups(keys: Whole, best: Whole, chosen: int, least: int, size: int) -> list[int]:
@@ -114,10 +112,10 @@ def _first_groups(keys: Whole, best: Whole, chosen: int, least: int, size: int) 
     return found
 
 
-def _greedy(server: Server, size: int, places: Sequence[int]) -> list[list[int]]:
+def _greedy(server: Server, size: int, places: Sequence[int]) -> list[tuple[int, ...]]:
     """Take the best group that a greedy choice finds, then that of what is left, and so on."""
     left, found = list(places), []
     while len(left) >= size:
-        found.append(sorted(greedy_places(server, size, left)))
+        found.append(tuple(sorted(greedy_places(server, size, left))))
         left = [place for place in left if place not in found[-1]]
     return sorted(found)

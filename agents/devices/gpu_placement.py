@@ -20,16 +20,18 @@ from agents.devices.numa_policies import (
     most_nodes,
     nodes_needed,
 )
-from agents.devices.ring_times import set_all_reduces_s
+from agents.devices.ring_times import places_all_reduce_s, set_all_reduces_s
 from agents.devices.set_tables import (
     KEY_NVLINKS,
     MOST_IN_SETS,
     least_covers,
     set_keys,
     set_maxima,
+    set_members,
     set_sums,
 )
 from des.base.checks import require_count, require_one_of, require_positive
+from des.devices.gpus import MOST_GPUS
 from des.devices.rings import NO_KEY, Whole
 from des.devices.server import Server
 
@@ -77,11 +79,6 @@ class _Question:
     num_gpus: int
     free: tuple[int, ...]
     most_nodes: int | None
-
-    def places(self, chosen: int) -> list[int]:
-        """Places of the GPUs of a set."""
-        last = len(self.free) - 1
-        return [place for bit, place in enumerate(self.free) if chosen >> last - bit & 1]
 
     def mask(self, places: frozenset[int]) -> int:
         """Set of GPUs, by their places."""
@@ -133,7 +130,9 @@ def optimal_placement(
                 f"server {server.name}: by must be nvlinks among more than {MOST_IN_SETS} free "
                 f"GPUs, got time among {len(question.free)}"
             )
-        return _greedy(question)
+        return _placed(
+            question, greedy_places(server, num_gpus, question.free, question.most_nodes)
+        )
     keys = _keys(question)
     least_s = None
     if by == "time":
@@ -164,7 +163,16 @@ def best_sets(
         )
     nvlinks = _keys(question) >> KEY_NVLINKS  # `NO_KEY` stays below 0
     best = np.flatnonzero(nvlinks == nvlinks.max())[::-1]
-    return tuple(numbers_of(server, question.places(chosen)) for chosen in best.tolist())
+    return tuple(numbers_of(server, set_members(question.free, chosen)) for chosen in best.tolist())
+
+
+def gpus_all_reduce_s(
+    server: Server, gpus: Sequence[int], payload_bytes: float = PAYLOAD_BYTES
+) -> float | None:
+    """Predicted time of an all-reduce among some GPUs; None for more than 16. [s]"""
+    if len(gpus) > MOST_GPUS:
+        return None
+    return places_all_reduce_s(server, places_of(server, "gpus", gpus), payload_bytes)
 
 
 def _question(
@@ -199,38 +207,38 @@ def _keys(question: _Question) -> Whole:
 
 def _exact(question: _Question, keys: Whole, all_reduce_s: float | None) -> GpuPlacement:
     best = np.flatnonzero(keys == keys.max())
-    places = question.places(int(best[-1]))
+    return _placed(question, set_members(question.free, int(best[-1])), len(best), all_reduce_s)
+
+
+def _placed(
+    question: _Question,
+    places: Sequence[int],
+    num_ties: int | None = None,
+    all_reduce_s: float | None = None,
+) -> GpuPlacement:
+    """Placement at some places; without a number of ties one of a greedy choice."""
     score = score_of_places(question.server, places, question.free)
     return GpuPlacement(
         server=question.server.name,
         gpus=numbers_of(question.server, places),
         score=score,
         num_nodes=nodes_needed(question.server, places),
-        num_ties=len(best),
-        is_exact=True,
+        num_ties=num_ties,
+        is_exact=num_ties is not None,
         all_reduce_s=all_reduce_s,
-        why=_reason(question, score, all_reduce_s, len(best)),
+        why=_reason(question, score, all_reduce_s, num_ties),
     )
 
 
-def _greedy(question: _Question) -> GpuPlacement:
-    places = greedy_places(question.server, question.num_gpus, question.free, question.most_nodes)
-    score = score_of_places(question.server, places, question.free)
-    return GpuPlacement(
-        server=question.server.name,
-        gpus=numbers_of(question.server, places),
-        score=score,
-        num_nodes=nodes_needed(question.server, places),
-        num_ties=None,
-        is_exact=False,
-        all_reduce_s=None,
-        why=f"{_inside(question, score)}: the best of a greedy choice from every GPU on, as more "
-        f"than {MOST_IN_SETS} are free",
-    )
-
-
-def _reason(question: _Question, score: SetScore, all_reduce_s: float | None, num_ties: int) -> str:
-    """Reason for the best of all sets."""
+def _reason(
+    question: _Question, score: SetScore, all_reduce_s: float | None, num_ties: int | None
+) -> str:
+    """Reason for the best of all sets, or of those of a greedy choice."""
+    if num_ties is None:
+        return (
+            f"{_inside(question, score)}: the best of a greedy choice from every GPU on, as more "
+            f"than {MOST_IN_SETS} are free"
+        )
     nodes = question.most_nodes
     on_nodes = "" if nodes is None else f" on {nodes} NUMA node{'s' if nodes > 1 else ''}"
     first = (

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from agents.devices.goodness import pair_figures
+from agents.devices.set_tables import set_members
 from des.costs.collectives import ring_all_reduce_s
 from des.costs.device_collectives import all_reduce_time
 from des.costs.device_groups import DeviceGroup
@@ -71,7 +72,7 @@ def set_all_reduces_s(
         )
         firsts, kind = _distinct(hops)
         of_kind = [
-            places_all_reduce_s(server, _members(places, mask), payload_bytes)
+            places_all_reduce_s(server, set_members(places, mask), payload_bytes)
             for mask in alike[firsts].tolist()
         ]
         times_s[alike] = np.array(of_kind)[kind]
@@ -93,12 +94,6 @@ def _distinct(rows: Real) -> tuple[Whole, Whole]:
         numbers = numbers * len(values) + place
     _, firsts, kind = np.unique(numbers, return_index=True, return_inverse=True)
     return firsts, kind
-
-
-def _members(places: Sequence[int], mask: int) -> tuple[int, ...]:
-    """Places of the GPUs of a set."""
-    last = len(places) - 1
-    return tuple(place for bit, place in enumerate(places) if mask >> last - bit & 1)
 
 
 def _members_of_sets(places: Sequence[int], masks: Whole, size: int) -> Whole:

@@ -1,7 +1,7 @@
 """Choice of servers for a job on several: as many GPUs on each, few and close or best fitting."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,11 +84,7 @@ class ServerPool:
         return ServerPool(
             cluster=self.cluster,
             servers=tuple(
-                FreeGpus(
-                    name=each.name,
-                    server=each.server,
-                    numbers=tuple(gpu.number for gpu in each.server.gpus),
-                )
+                replace(each, numbers=tuple(gpu.number for gpu in each.server.gpus))
                 for each in self.servers
             ),
         )
@@ -193,17 +189,12 @@ def _pieces(servers: Sequence[FreeGpus], mix: Mapping[int, float]) -> tuple[floa
 
 def servers_after(servers: Sequence[FreeGpus], choice: ServerChoice) -> list[FreeGpus]:
     """Servers with the GPUs that are still free when the job has its own."""
-    taken = {share.index: set(share.placement.gpus) for share in choice.shares}
-    return [
-        FreeGpus(
-            name=each.name,
-            server=each.server,
-            numbers=tuple(gpu for gpu in each.numbers if gpu not in taken[index]),
-        )
-        if index in taken
-        else each
-        for index, each in enumerate(servers)
-    ]
+    after = list(servers)
+    for share in choice.shares:
+        taken = set(share.placement.gpus)
+        left = tuple(gpu for gpu in share.free.numbers if gpu not in taken)
+        after[share.index] = replace(share.free, numbers=left)
+    return after
 
 
 def _shares(num_gpus: int, most_each: int) -> Iterator[int]:

@@ -4,6 +4,8 @@ GPU ``i`` of ``n`` is bit ``n - 1 - i`` of a set, so of two sets of one size the
 the one that comes first in the order of the GPUs.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from des.base.jit import kernel
@@ -17,6 +19,12 @@ NVLINKS, DISTANCES, CARDS = 40, 24, 8
 
 KEY_NVLINKS = 47
 """First bit of the NVLinks inside in what `set_keys` returns."""
+
+
+def set_members(places: Sequence[int], mask: int) -> tuple[int, ...]:
+    """Places of the GPUs of a set."""
+    last = len(places) - 1
+    return tuple(place for bit, place in enumerate(places) if mask >> last - bit & 1)
 
 
 @kernel

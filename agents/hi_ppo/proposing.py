@@ -22,17 +22,17 @@ NUM_PLANS = 64
 _NUM_SEEDS = 1_000_000
 """Steps of the weight of utilisation from 0 to 1; nearer weights have equal draws."""
 
-_EPOCH_S = 1200.0
 
-
-def first_situation(topology: Topology, workload: Workload, preference: Preference) -> Situation:
+def first_situation(
+    topology: Topology, workload: Workload, preference: Preference, *, epoch_s: float = 1200.0
+) -> Situation:
     """Return the first decision on links that stand still: no plan is in force, a move is free."""
     return Situation(
         topology=topology,
         base=topology,
         workload=workload,
         epoch=0,
-        epoch_s=_EPOCH_S,
+        epoch_s=epoch_s,
         replacement=Replacement(),
         preference=preference,
     )

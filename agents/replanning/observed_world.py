@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.replanning.figure_estimates import FigureEstimate
 from des import Topology
-from des.base.checks import nearest, require_non_negative, require_one_of, require_positive
+from des.base.checks import require_known, require_non_negative, require_one_of, require_positive
 from des.training.background import beside_jobs
 from des.world.domain import Domain
 from des.world.domain_load import DomainLoad
@@ -208,9 +208,7 @@ class ObservedWorld:
         known, figures = (
             (self._links, _OF_LINKS) if "->" in seen.about else (self.base.index_of, _OF_SITES)
         )
-        if seen.about not in known:
-            kind = "link" if "->" in seen.about else "site"
-            raise ValueError(f"unknown {kind} {seen.about!r}; {nearest(seen.about, list(known))}")
+        require_known(f"unknown {'link' if '->' in seen.about else 'site'}", seen.about, known)
         if seen.figure not in figures:
             raise ValueError(
                 f"{seen.about}: must have one of {', '.join(figures)}; got {seen.figure}"

@@ -17,7 +17,7 @@ from agents.serving.load_policies import (
     Static,
     Threshold,
 )
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.lazy import lazy_imports
 from des.serving.fleet_world import ScalingPolicy
 
@@ -58,8 +58,5 @@ def scaling_policy(name: str, checkpoint: Path | None = None) -> ScalingPolicy:
     """
     if name == LEARNT:
         return learnt_policy.learnt_policy(SHIPPED if checkpoint is None else checkpoint)
-    if name not in RULES:
-        raise ValueError(
-            f"policy: must be a known name, got {name!r}; {nearest(name, POLICY_NAMES)}"
-        )
+    require_known("policy: must be a known name, got", name, POLICY_NAMES)
     return RULES[name]()

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from pathlib import Path
 
 from calibration.cases.case import PlacementCase
+from des.base.checks import system_errors
 from des.world.access import OPEN
 from des.world.nodes import Nodes
 from des.world.packet_transport import LINE_RATE
@@ -200,11 +201,8 @@ def binary_version(binary: str | Path) -> str:
     ValueError
         If the file cannot be read.
     """
-    try:
-        with Path(binary).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ValueError(f"binary {binary}: cannot be read: {error.strerror}") from error
+    with system_errors(f"binary {binary}: cannot be read"), Path(binary).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return f"binary-{digest[:16]}-eastwest-{_sources_digest()[:16]}"
 
 

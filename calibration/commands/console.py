@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
+from des.base.atomic_write import write_together
+from des.base.document import DOCUMENT
 from des.base.lazy import lazy_imports
 
 with lazy_imports(__name__):
@@ -26,6 +30,15 @@ def say(text: str) -> None:
     """Print a line as it is, at once: what follows may take long."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+def write_and_say(out: Path, files: Mapping[str, bytes], **said: object) -> None:
+    """Write files into a folder, all or none; say so, with ``said`` in the document too."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_together({out / name: content for name, content in files.items()})
+    DOCUMENT.add(**said, files=[out / name for name in files])
+    for name in files:
+        say(f"written: {out / name}")
 
 
 def console_table(title: str, names: tuple[str, ...], *numbers: str) -> Table:

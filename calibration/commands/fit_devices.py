@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.commands.console import progress_bar, say
-from des.base.atomic_write import write_together
+from calibration.commands.console import progress_bar, say, write_and_say
 from des.base.checks import require_positive, require_seed
 from des.base.command import UsageError
-from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
@@ -64,12 +62,8 @@ def run(config: Config) -> None:
     report = _report(config, table)
     for line in report.lines():
         say(line)
-    config.out.mkdir(parents=True, exist_ok=True)
     files = {"link_figures.json": report.json_bytes(), "cells.csv": report.csv_bytes()}
-    write_together({config.out / name: content for name, content in files.items()})
-    DOCUMENT.add(lines=list(report.lines()), files=[config.out / name for name in files])
-    for name in files:
-        say(f"written: {config.out / name}")
+    write_and_say(config.out, files, lines=list(report.lines()))
 
 
 def _check(config: Config, num_cells: int) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.commands.console import progress_bar, say
-from des.base.atomic_write import write_together
+from calibration.commands.console import progress_bar, say, write_and_say
 from des.base.command import UsageError
-from des.base.document import DOCUMENT
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
@@ -62,9 +60,5 @@ def run(config: Config) -> None:
     report = kernel_report.KernelReport.of(tables, fitted, left_out, config.folds)
     for line in report.lines():
         say(line)
-    config.out.mkdir(parents=True, exist_ok=True)
     files = {"kernels.json": report.json_bytes(), "runs.csv": report.csv_bytes()}
-    write_together({config.out / name: content for name, content in files.items()})
-    DOCUMENT.add(lines=list(report.lines()), files=[config.out / name for name in files])
-    for name in files:
-        say(f"written: {config.out / name}")
+    write_and_say(config.out, files, lines=list(report.lines()))

@@ -6,13 +6,11 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from calibration.commands.console import console, progress_bar, say
+from calibration.commands.console import console, progress_bar, say, write_and_say
 from calibration.commands.placements import Placements
 from calibration.commands.reference import Reference, ReferenceFlags
 from calibration.measuring.measure import ReferenceBackend
 from calibration.reference.pool import worker_processes
-from des.base.atomic_write import write_together
-from des.base.document import DOCUMENT
 from des.base.flags import option
 from des.base.lazy import lazy_imports
 
@@ -77,13 +75,7 @@ def run(config: Config) -> None:
         ),
         **report.report_files(calibration, formats),
     }
-    write_together({config.out / name: content for name, content in files.items()})
-    DOCUMENT.add(
-        corrections=asdict(calibration.fit.corrections),
-        files=[config.out / name for name in files],
-    )
-    for name in files:
-        say(f"written: {config.out / name}")
+    write_and_say(config.out, files, corrections=asdict(calibration.fit.corrections))
     say(f"took {time.perf_counter() - start_s:.1f} s")
 
 

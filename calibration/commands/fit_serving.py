@@ -7,9 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.commands.console import say
-from des.base.atomic_write import write_together
-from des.base.document import DOCUMENT
+from calibration.commands.console import say, write_and_say
 from des.base.flags import JsonFlag, option
 from des.base.lazy import lazy_imports
 
@@ -68,15 +66,11 @@ def run(config: Config) -> None:
     say(f"all prompts: {_say([error for _, error in prompts])}; {_TARGETS}")
     _say_bands("tokens", prompts, _PROMPTS)
     say(f"gaps and prompts: {_say([error for *_, error in (*gaps, *prompts)])}")
-    config.out.mkdir(parents=True, exist_ok=True)
     files = {
         "engines.json": (json.dumps(engines, indent=1) + "\n").encode(),
         "cells.csv": ("\n".join(cells) + "\n").encode(),
     }
-    write_together({config.out / name: content for name, content in files.items()})
-    DOCUMENT.add(engines=engines, files=[config.out / name for name in files])
-    for name in files:
-        say(f"written: {config.out / name}")
+    write_and_say(config.out, files, engines=engines)
 
 
 def _say_bands(

@@ -2,17 +2,18 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from des.base.checks import nearest
-from des.base.strict_forms import StrictForm, first_error
+from des.base.checks import prefixed_errors, require_known
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.devices.assembly import assembled, gpu_like
@@ -80,10 +81,13 @@ class _Point(StrictForm):
     median_ms: Annotated[float, Field(gt=0)]
 
 
-class _Measurement(StrictForm):
+class _Machines(StrictForm):
     node: str
     workers: Annotated[int, Field(ge=2)]
     gpus_per_node: Annotated[int, Field(ge=1)]
+
+
+class _Measurement(_Machines):
     points: Annotated[list[_Point], Field(min_length=1)]
 
 
@@ -95,12 +99,8 @@ class _Table(StrictForm):
     measurements: Annotated[list[_Measurement], Field(min_length=1)]
 
 
-class _CsvRow(StrictForm):
-    node: str
-    workers: Annotated[int, Field(ge=2, strict=False)]
-    gpus_per_node: Annotated[int, Field(ge=1, strict=False)]
-    bytes: Annotated[int, Field(gt=0, strict=False)]
-    median_ms: Annotated[float, Field(gt=0, strict=False)]
+class _CsvRow(_Point, _Machines):
+    """A row of a table in CSV, whose columns these fields are, in their order."""
 
 
 @cache
@@ -112,8 +112,7 @@ def server_of_node(node: str) -> Server:
     ValueError
         If the name is not known; the message hints at one, or lists all.
     """
-    if node not in NODE_KINDS:
-        raise ValueError(f"node: unknown kind {node!r}; {nearest(node, NODE_KINDS)}")
+    require_known("node: unknown kind", node, NODE_KINDS)
     kind, model = _MACHINES.get(node, (node, ""))
     if kind:
         return simulated(kind)
@@ -131,15 +130,11 @@ def read_measured_table(path: Path) -> CollectiveTable:
         not fill machines; naming file, row, field, what is allowed and what came.
     """
     text = read_text(path)
-    try:
+    with form_errors(str(path)):
         if path.suffix.lower() == ".csv":
             cells, source = _csv_cells(text), path.name
         else:
             cells, source = _json_cells(text)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
     twice = {(*cell.row, cell.payload_bytes) for cell in cells}
     if len(twice) < len(cells):
         raise ValueError(f"{path}: cells must differ in node, workers, gpus_per_node or bytes")
@@ -149,20 +144,11 @@ def read_measured_table(path: Path) -> CollectiveTable:
 def _json_cells(text: str) -> tuple[tuple[CollectiveCell, ...], str]:
     parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
     table = _Table.model_validate_json(text)
-    cells = []
-    for number, row in enumerate(table.measurements):
-        _check_machine(f"measurements[{number}]", row.node, row.workers, row.gpus_per_node)
-        for point in row.points:
-            cells.append(
-                CollectiveCell(
-                    node=row.node,
-                    workers=row.workers,
-                    gpus_per_node=row.gpus_per_node,
-                    payload_bytes=point.bytes,
-                    time_s=point.median_ms * 1e-3,
-                )
-            )
-    return tuple(cells), table.source
+    found = (
+        _cells(f"measurements[{number}]", row, row.points)
+        for number, row in enumerate(table.measurements)
+    )
+    return tuple(chain.from_iterable(found)), table.source
 
 
 def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
@@ -171,26 +157,15 @@ def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
         raise ValueError(
             f"line 1: columns must be {','.join(COLUMNS)}, got {','.join(reader.fieldnames or ())}"
         )
-    cells = []
+    cells: list[CollectiveCell] = []
     try:
         for line in reader:
             place = f"line {reader.line_num}"
             if None in line or None in line.values():
                 raise ValueError(f"{place}: must have {len(COLUMNS)} cells, one a column")
-            try:
-                row = _CsvRow.model_validate(line)
-            except ValidationError as error:
-                raise ValueError(f"{place}: {first_error(error)}") from error
-            _check_machine(place, row.node, row.workers, row.gpus_per_node)
-            cells.append(
-                CollectiveCell(
-                    node=row.node,
-                    workers=row.workers,
-                    gpus_per_node=row.gpus_per_node,
-                    payload_bytes=row.bytes,
-                    time_s=row.median_ms * 1e-3,
-                )
-            )
+            with form_errors(place):
+                row = _CsvRow.model_validate(line, strict=False)
+            cells += _cells(place, row, [row])
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: not CSV: {error}") from error
     if not cells:
@@ -198,23 +173,28 @@ def _csv_cells(text: str) -> tuple[CollectiveCell, ...]:
     return tuple(cells)
 
 
-def _check_machine(place: str, node: str, workers: int, gpus_per_node: int) -> None:
-    """Refuse machines that are not known, or that the GPUs do not fill."""
-    try:
+def _cells(place: str, row: _Machines, points: Sequence[_Point]) -> Iterator[CollectiveCell]:
+    """Cells of a row; machines that are not known, or that the GPUs do not fill, are refused."""
+    node, gpus_per_node = row.node, row.gpus_per_node
+    with prefixed_errors(f"{place}."):
         server = server_of_node(node)
-    except ValueError as error:
-        raise ValueError(f"{place}.{error}") from None
-    try:
+    with prefixed_errors(f"{place}.node: {node} has no GPU model with ports: "):
         gpu_ports_named(server.gpus[0].model)
-    except ValueError as error:
-        raise ValueError(f"{place}.node: {node} has no GPU model with ports: {error}") from None
     if gpus_per_node > server.num_gpus:
         raise ValueError(
             f"{place}.gpus_per_node: must be at most {server.num_gpus} for {node}, "
             f"got {gpus_per_node}"
         )
-    if workers % gpus_per_node:
+    if row.workers % gpus_per_node:
         raise ValueError(
-            f"{place}.workers: must be a multiple of gpus_per_node, got {workers} and "
+            f"{place}.workers: must be a multiple of gpus_per_node, got {row.workers} and "
             f"{gpus_per_node}"
+        )
+    for point in points:
+        yield CollectiveCell(
+            node=node,
+            workers=row.workers,
+            gpus_per_node=gpus_per_node,
+            payload_bytes=point.bytes,
+            time_s=point.median_ms * 1e-3,
         )

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from calibration.measured.layer_tables import TimedRow
-from des.base.strict_forms import first_error
+from des.base.strict_forms import form_errors
 from des.base.text_files import read_text
 from des.costs.profiled_times import measured_end, name_layer
 from des.job.architecture import Architecture
@@ -74,10 +74,8 @@ def read_indexed_rows(path: Path, layers: IndexedLayers) -> list[TimedRow]:
 def _rows_of_model(text: str, layers: IndexedLayers) -> list[_Row]:
     rows = []
     for number, cells in enumerate(csv.DictReader(text.splitlines(), strict=True), start=2):
-        try:
+        with form_errors(f"line {number}"):
             rows.append(_Row.model_validate(cells))
-        except ValidationError as error:
-            raise ValueError(f"line {number}: {first_error(error)}") from error
     models = list(dict.fromkeys(row.model for row in rows))
     name = layers.name
     if name is None and len(models) == 1:

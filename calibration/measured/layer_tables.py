@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -99,15 +99,11 @@ def medians(rows: Sequence[TimedRow]) -> list[TimedPoint]:
 
 
 def _median_point(points: Sequence[ProfilePoint]) -> ProfilePoint:
-    first = points[0]
     forward_s, input_gradient_s, weight_gradient_s = (
         median(times) for times in zip(*(one.passes for one in points), strict=True)
     )
-    return ProfilePoint(
-        layer=first.layer,
-        tensor=first.tensor,
-        microbatch_size=first.microbatch_size,
-        sequence=first.sequence,
+    return replace(
+        points[0],
         forward_s=forward_s,
         input_gradient_s=input_gradient_s,
         weight_gradient_s=weight_gradient_s,

@@ -4,12 +4,10 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pydantic import ValidationError
-
 from calibration.measured.run_sizes import MeasuredRun
 from calibration.measurements.reading import Reading
 from calibration.measurements.torchtitan_log import NAME as TORCHTITAN
-from des.base.strict_forms import first_error
+from des.base.strict_forms import form_errors
 
 _MEGATRON: Mapping[str, str] = MappingProxyType(
     {
@@ -61,13 +59,9 @@ def run_of_arguments(reading: Reading) -> MeasuredRun:
     for name in ("context_parallel_size", "cp"):
         if facts.get(name, "1") != "1":
             raise ValueError(f"{reading.file}: {name} must be 1, got {facts[name]}")
-    try:
+    with form_errors(f"{reading.file}: arguments"):
         run = MeasuredRun.model_validate(sizes | {"measured_iteration_s": reading.value})
         run.check()
-    except ValidationError as error:
-        raise ValueError(f"{reading.file}: arguments: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{reading.file}: arguments: {error}") from error
     return run
 
 

@@ -5,12 +5,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from calibration.measured.run_sizes import FROZEN, Count, MeasuredRun, Positive, RunSizes
-from des.base.strict_forms import StrictForm, first_error
-from des.base.strict_json import parse_json
-from des.base.text_files import read_text
+from des.base.checks import prefixed_errors
+from des.base.strict_forms import StrictForm, read_json_form
 from des.compiled.simulate import simulate_compiled
 from des.devices.gpu_kinds import gpu_kind_named
 from des.job.architecture import Architecture
@@ -88,23 +87,14 @@ def read_runs(path: Path, setup: Setup | None = None) -> RunTable:
         If the file is not JSON, a field is missing or wrong, or a run is impossible; naming file,
         row, field, what is allowed and what came.
     """
-    text = read_text(path)
-    try:
-        parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
-        content = _File.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    content = read_json_form(path, _File)
     setup = content.setup or setup
     if setup is None:
         known = ", ".join(Setup.model_fields)
         raise ValueError(f"{path}: setup must be given ({known}), got none")
     for row, run in enumerate(content.rows):
-        try:
+        with prefixed_errors(f"{path}: rows[{row}]."):
             run.check()
-        except ValueError as error:
-            raise ValueError(f"{path}: rows[{row}].{error}") from error
     gpu_kind_named(f"of {path}", setup.gpu)
     return RunTable(name=path.stem, source=content.source, setup=setup, runs=content.rows)
 

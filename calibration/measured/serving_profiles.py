@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from des.base.strict_forms import first_error
-from des.base.strict_json import parse_json
-from des.base.text_files import read_text
+from des.base.strict_forms import read_json_form
 
 SHIPPED = Path(__file__).parent / "data" / "serving_profiles.json"
 Positive = Annotated[float, Field(gt=0)]
@@ -63,11 +61,4 @@ def read_profiles(path: Path) -> Mapping[str, EngineProfile]:
     ValueError
         If a field is missing or wrong, naming file, field, what is allowed and what came.
     """
-    text = read_text(path)
-    try:
-        parse_json(text)
-        return _ProfileFile.model_validate_json(text).profiles
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return read_json_form(path, _ProfileFile).profiles

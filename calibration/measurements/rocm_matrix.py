@@ -18,7 +18,4 @@ def holds(file: SourceText) -> bool:
 
 def read(file: SourceText) -> Iterator[Reading]:
     """Read the number of GPUs, with the link types as facts."""
-    try:
-        yield server_reading(file, NAME, read_rocm_topology(plain_lines(file.text)))
-    except ValueError as error:
-        raise file.wrong(str(error)) from error
+    yield server_reading(file, NAME, read_rocm_topology)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from des.base.checks import prefixed_errors
 from des.base.text_files import read_yaml
 
 
@@ -93,17 +94,13 @@ def read_sites(path: Path) -> Sites:
                 f"got {listed!r}"
             )
         patterns[site] = tuple(many)
-    try:
+    with prefixed_errors(f"{path}: "):
         return Sites(patterns=patterns)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _subnet(site: str, pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    try:
+    with prefixed_errors(f"sites: {site}: no subnet, {pattern!r}: "):
         return ipaddress.ip_network(pattern, strict=False)
-    except ValueError as error:
-        raise ValueError(f"sites: {site}: no subnet, {pattern!r}: {error}") from error
 
 
 def _address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -25,6 +25,7 @@ from calibration.reference.ns3_folder import (
     network_flags,
     require_safe,
 )
+from des.base.checks import system_errors
 from des.base.whole_folder import whole_folder
 
 PROGRAMS: Mapping[str, str] = MappingProxyType(
@@ -106,13 +107,11 @@ def _write_whole(folder: Path, fill: Callable[[Path], None]) -> None:
     ValueError
         If the folder already holds files or cannot be written.
     """
-    try:
+    with system_errors(f"folder {folder}: cannot be written"):
         if folder.exists() and any(folder.iterdir()):
             raise ValueError(f"folder {folder}: must be empty or new, but already holds files")
         with whole_folder(folder) as growing:
             fill(growing)
-    except OSError as error:
-        raise ValueError(f"folder {folder}: cannot be written: {error.strerror}") from error
 
 
 def write_inputs(seen: PlacementCase, backend: Backend, traces: TraceSet, folder: Path) -> None:

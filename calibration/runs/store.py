@@ -20,6 +20,7 @@ from des.base.checks import require_count, require_non_negative
 from des.base.lazy import lazy_imports
 from des.base.store_file import StoreKind, create_if_empty, opened, seal
 from des.base.strict_json import parse_json
+from des.base.checks import system_errors
 
 with lazy_imports(__name__):
     import pandas as pd
@@ -215,10 +216,8 @@ class Store:
             content = frame_csv(frame).encode()
         else:
             content = frame.to_parquet(engine="pyarrow", index=False)
-        try:
+        with system_errors(f"store: {target} cannot be written"):
             write_atomically(target, content)
-        except OSError as error:
-            raise ValueError(f"store: {target} cannot be written: {error.strerror}") from error
 
     def _row_of(self, connection: sqlite3.Connection, key: RunKey) -> _Row | None:
         found = connection.execute(f"SELECT {_COLUMNS} FROM runs WHERE key = ?", (key.digest,))

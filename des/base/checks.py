@@ -32,6 +32,15 @@ def prefixed_errors(prefix: str, kind: type[ValueError] = ValueError) -> Iterato
         raise kind(f"{prefix}{error}") from error
 
 
+@contextmanager
+def system_errors(failure: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
+    """Say what failed, and the reason that the system gives."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failure}: {error.strerror}") from error
+
+
 def require_positive(owner: str, field: str, value: float) -> None:
     """Refuse zero, negative, infinite and not-a-number values."""
     if not 0 < value < math.inf:  # NaN fails too
@@ -84,6 +93,14 @@ def require_one_of(owner: str, field: str, value: object, allowed: Collection[ob
         raise ValueError(
             f"{owner}: {field} must be one of {', '.join(map(str, allowed))}; got {value!r}"
         )
+
+
+def require_known(
+    refusal: str, name: object, names: Collection[str], kind: type[ValueError] = ValueError
+) -> None:
+    """Refuse a name that is none of those known; the message hints at the nearest."""
+    if name not in names:
+        raise kind(f"{refusal} {name!r}; {nearest(str(name), tuple(names))}")
 
 
 def nearest(name: str, names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from des.base.checks import nearest
+from des.base.checks import nearest, prefixed_errors
 from des.base.command import UsageError
 
 if TYPE_CHECKING:
@@ -146,10 +146,8 @@ def check_fields(
         if name not in kinds:
             hint = nearest(str(name), list(kinds))
             raise UsageError(f"{source}: unknown field {short.repr(name)}; {hint}")
-        try:
+        with prefixed_errors(f"{source}: {name} ", UsageError):
             checked[name] = _from_plain(value, kinds[name], got=value)
-        except ValueError as error:
-            raise UsageError(f"{source}: {name} {error}") from error
     return checked
 
 

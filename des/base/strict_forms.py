@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -18,6 +19,8 @@ from pydantic import (
 )
 
 from des.base.checks import nearest
+from des.base.strict_json import parse_json
+from des.base.text_files import read_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -68,6 +71,25 @@ def form_errors(owner: str) -> Iterator[None]:
         raise ValueError(f"{owner}: {first_error(error)}") from error
     except ValueError as error:
         raise ValueError(f"{owner}: {error}") from error
+
+
+_FormT = TypeVar("_FormT", bound=BaseModel)
+
+
+def read_json_form(path: Path, form: type[_FormT]) -> _FormT:
+    """Read a JSON file that has a form; its lists may be those of tuples.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, is not JSON, or a field is missing or wrong; naming file, field, what
+        is allowed and what came.
+    """
+    text = read_text(path)
+    with form_errors(str(path)):
+        parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
+        # Of JSON text, not of what was parsed: only there are lists strictly tuples.
+        return form.model_validate_json(text)
 
 
 FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from des.base.bounded_files import read_at_most
+from des.base.checks import prefixed_errors
 from des.base.strict_json import parse_json, require_digits
 from des.base.strict_yaml import SAFE_LOADER, require_bounded_yaml
 
@@ -39,10 +40,8 @@ def read_json(path: Path) -> object:
         If it cannot be read or is not JSON, naming the file and the line.
     """
     text = read_text(path)
-    try:
+    with prefixed_errors(f"{path}: "):
         return parse_json(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def read_yaml(path: Path) -> object:

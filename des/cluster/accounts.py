@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from des.cluster.free_gpus import FreeCounts
 from des.cluster.history import GpuSeconds, History, Recorder, Stay
@@ -11,21 +12,12 @@ from des.cluster.queued_job import QueuedJob
 from des.cluster.world import World
 
 
-class Accounts:
-    """Sums over time and over jobs."""
+class TrackedJobs:
+    """Jobs whose ends a run waits for, and sums over those that have ended."""
 
-    def __init__(self, world: World, free: FreeCounts) -> None:
-        self._world, self._free = world, free
+    def __init__(self, world: World) -> None:
+        self._world = world
         self._recorder = Recorder()
-        self._now_s = 0.0
-        self._sizes = [node.num_gpus for node in world.nodes.nodes]
-        self._is_there = [False] * len(self._sizes)
-        self._num_there = self.num_held = self.num_lent = self.num_suspensions = 0
-        self._num_failures = 0
-        self._present = self._free_s = self._part = 0.0
-        self._held = self._restart = self._lost = self._lent = 0.0
-        self._link_bytes: dict[tuple[str, str], float] = {}
-        self._refused: list[int] = []
         self._unfinished: dict[int, None] = {}
         tracked = world.tracked_ids
         self._num_to_come = math.inf if tracked is None else tracked[1] - tracked[0] + 1
@@ -61,6 +53,42 @@ class Accounts:
         if self._world.is_tracked(job.job_id):
             self._unfinished[job.job_id] = None
             self._num_to_come -= 1
+
+    def finish(self, job: LiveJob, now_s: float) -> None:
+        """Record a job that has ended."""
+        is_kept = self._world.is_tracked(job.job.job_id)
+        self._recorder.add(job, now_s, is_kept=is_kept)
+        if is_kept:
+            del self._unfinished[job.job.job_id]
+
+    def summed_up(self, **figures: Any) -> History:
+        """History of a run, by its figures of other things than jobs."""
+        num_ended = self._recorder.num_ended
+        return History(
+            jobs=tuple(self._recorder.rows()),
+            first_gpus=self._recorder.first_gpus,
+            unfinished=tuple(self._unfinished),
+            num_ended=num_ended,
+            mean_jct_of_all_s=self._recorder.jct_sum_s / num_ended if num_ended else math.nan,
+            **figures,
+        )
+
+
+class Accounts(TrackedJobs):
+    """Sums over time and over jobs."""
+
+    def __init__(self, world: World, free: FreeCounts) -> None:
+        super().__init__(world)
+        self._free = free
+        self._now_s = 0.0
+        self._sizes = [node.num_gpus for node in world.nodes.nodes]
+        self._is_there = [False] * len(self._sizes)
+        self._num_there = self.num_held = self.num_lent = self.num_suspensions = 0
+        self._num_failures = 0
+        self._present = self._free_s = self._part = 0.0
+        self._held = self._restart = self._lost = self._lent = 0.0
+        self._link_bytes: dict[tuple[str, str], float] = {}
+        self._refused: list[int] = []
 
     def refuse(self, job: QueuedJob) -> None:
         """Count or refuse a job that can never run.
@@ -118,23 +146,11 @@ class Accounts:
         job.done_s = job.saved_s
         self._num_failures += 1
 
-    def finish(self, job: LiveJob, now_s: float) -> None:
-        """Record a job that has ended."""
-        is_kept = self._world.is_tracked(job.job.job_id)
-        self._recorder.add(job, now_s, is_kept=is_kept)
-        if is_kept:
-            del self._unfinished[job.job.job_id]
-
     def history(self, now_s: float, *, stays: tuple[Stay, ...]) -> History:
         """Sum up at the end."""
         self.until(now_s)
-        recorder = self._recorder
-        num_ended = recorder.num_ended
-        return History(
-            jobs=tuple(recorder.rows()),
-            first_gpus=recorder.first_gpus,
+        return self.summed_up(
             stays=stays,
-            unfinished=tuple(self._unfinished),
             refused=tuple(self._refused),
             gpu_seconds=GpuSeconds(
                 present=self._present,
@@ -147,8 +163,6 @@ class Accounts:
                 lent=self._lent,
             ),
             link_bytes=tuple(sorted(self._link_bytes.items())),
-            num_ended=num_ended,
-            mean_jct_of_all_s=recorder.jct_sum_s / num_ended if num_ended else math.nan,
             num_suspensions=self.num_suspensions,
             num_failures=self._num_failures,
             end_s=now_s,

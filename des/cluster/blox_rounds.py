@@ -5,13 +5,13 @@ finish; jobs arrive; admission; ordering; the walk; its suspensions and launches
 walk stops at the first job that does not fit.
 """
 
-import math
 from collections import deque
 from operator import attrgetter
 
+from des.cluster.accounts import TrackedJobs
 from des.cluster.blox_placing import place_as_blox
 from des.cluster.free_gpus import Allocation, FreeCounts
-from des.cluster.history import GpuSeconds, History, Recorder, RoundState
+from des.cluster.history import GpuSeconds, History, RoundState
 from des.cluster.live_job import LiveJob
 from des.cluster.policy import Decision, Policy, View, Watch
 from des.cluster.queued_job import QueuedJob
@@ -70,20 +70,16 @@ class _Rounds:
         self._waiting: dict[int, LiveJob] = {}
         self._view = View(now_s=0.0, free=self._free, running=self._running, waiting=self._waiting)
         self._num_admitted = self._num_suspensions = 0
-        self._recorder = Recorder()
+        self._jobs = TrackedJobs(world)
         self._rounds: list[RoundState] = []
         self._held = self._present = self._free_s = self._part = 0.0
-        tracked = world.tracked_ids
-        self._num_open = math.inf if tracked is None else tracked[1] - tracked[0] + 1
-        self._num_to_come = 0.0 if tracked is None else self._num_open
-        self._unfinished: dict[int, None] = {}
 
     def history(self) -> History:
         """Go through the rounds until the last tracked job has ended."""
         round_s, number, now_s = self._world.round_s, 0, 0.0
         while now_s < self._world.until_s:
             self._round(now_s)
-            if self._num_open == 0 or self._is_over():
+            if self._jobs.is_complete or self._is_over():
                 break
             number += 1
             now_s = number * round_s
@@ -147,11 +143,7 @@ class _Rounds:
         job.allocation = ()
         del self._running[job.number]
         self._view.demand_gpus -= job.job.num_gpus
-        is_kept = self._world.is_tracked(job.job.job_id)
-        self._recorder.add(job, now_s, is_kept=is_kept)
-        if is_kept:
-            self._num_open -= 1
-            self._unfinished.pop(job.job.job_id, None)
+        self._jobs.finish(job, now_s)
 
     def _arrive(self, now_s: float) -> None:
         """Take the jobs that have arrived, in the order of their numbers."""
@@ -162,9 +154,7 @@ class _Rounds:
         credit = self._world.round_s * self._rules.rate
         for job in sorted(found, key=_by_job_id):
             self._arrived.append(BloxJob(job, credit))
-            if self._world.is_tracked(job.job_id):
-                self._unfinished[job.job_id] = None
-                self._num_to_come -= 1
+            self._jobs.arrive(job)
 
     def _admit(self, job: LiveJob, now_s: float) -> None:
         assert isinstance(job, BloxJob)
@@ -237,19 +227,10 @@ class _Rounds:
             self._running[job.number] = self._waiting.pop(job.number)
 
     def _sum_up(self, now_s: float) -> History:
-        if self._next is None and self._world.tracked_ids is not None and self._num_to_come > 0:
-            first, last = self._world.tracked_ids
-            raise ValueError(
-                f"cluster world: tracked_ids must be of jobs that arrive, got {first} to {last}, "
-                f"of which {self._num_to_come:g} do not"
-            )
-        recorder = self._recorder
-        num_ended = recorder.num_ended
-        return History(
-            jobs=tuple(recorder.rows()),
-            first_gpus=recorder.first_gpus,
+        if self._next is None:
+            self._jobs.all_arrived()
+        return self._jobs.summed_up(
             rounds=tuple(self._rounds),
-            unfinished=tuple(self._unfinished),
             gpu_seconds=GpuSeconds(
                 present=self._present,
                 held=self._held,
@@ -259,8 +240,6 @@ class _Rounds:
                 free=self._free_s,
                 free_in_part=self._part,
             ),
-            num_ended=num_ended,
-            mean_jct_of_all_s=recorder.jct_sum_s / num_ended if num_ended else math.nan,
             num_suspensions=self._num_suspensions,
             end_s=now_s,
         )

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from des.base.checks import require_count, require_non_negative, require_one_of
-from des.devices.cluster import Cluster
-from des.devices.cluster_levels import ANY
 
 ChangeKind = Literal["join", "drain", "fail", "leave"]
 
@@ -118,44 +116,6 @@ class NodeSet:
                 for number in range(num_nodes)
             )
         )
-
-    @classmethod
-    def of_cluster(cls, cluster: Cluster, *, domain: str = "d0") -> "NodeSet":
-        """Take the nodes of a cluster as `des.devices` reads it, with the levels that it has.
-
-        Raises
-        ------
-        ValueError
-            If the number of GPUs of a node is not known.
-        """
-        return cls(
-            nodes=tuple(
-                ClusterPlace(
-                    name=node.name,
-                    num_gpus=_known(node.name, node.num_gpus),
-                    domain=domain,
-                    gpu_type=node.server if isinstance(node.server, str) else "",
-                    units=_units_of(cluster, position),
-                )
-                for position, node in enumerate(cluster.nodes)
-            )
-        )
-
-
-def _units_of(cluster: Cluster, position: int) -> tuple[tuple[str, str], ...]:
-    found = []
-    for name in cluster.level_names:
-        level = cluster.level(name)
-        unit = int(level.unit_of_node[position])
-        if unit >= 0 and name != ANY:
-            found.append((name, level.units[unit]))
-    return tuple(found)
-
-
-def _known(name: str, num_gpus: int | None) -> int:
-    if num_gpus is None:
-        raise ValueError(f"node {name}: num_gpus must be known, got none")
-    return num_gpus
 
 
 def check_changes(nodes: NodeSet, changes: Sequence[NodeChange]) -> None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from des.base.checks import prefixed_errors
 from des.costs.layer_products import NO_SPREAD, Spread
 from des.costs.layer_times import (
     GpuSpeed,
@@ -184,7 +185,7 @@ def work_before(
     if parallelism is None:
         gpu = gpu._replace(kernels=replace(gpu.kernels, graphs="full"))
     shared = parallelism or UNSHARED
-    try:
+    with prefixed_errors(f"domain {domain.name}: "):
         return _work_from_shapes(
             workload.shape,
             gpu,
@@ -193,8 +194,6 @@ def work_before(
             exchange_s=exchange_s,
             spread=spread_of(shared),
         )
-    except ValueError as error:
-        raise ValueError(f"domain {domain.name}: {error}") from error
 
 
 def _work_from_flops(workload: Workload, ratio: float) -> WorkBefore:

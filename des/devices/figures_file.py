@@ -9,9 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from des.base.strict_forms import StrictForm, form_errors
-from des.base.strict_json import parse_json
-from des.base.text_files import read_text
+from des.base.strict_forms import StrictForm, read_json_form
 from des.devices.gpu_kinds import GPU_PORTS
 from des.devices.link_figures import DeviceFigures, NetworkConstants, TransferConstants
 
@@ -58,10 +56,7 @@ def read_link_figures(path: Path) -> DeviceFigures:
         If the file is not JSON, a field is missing or wrong, or a GPU model is not known; naming
         file, field, what is allowed and what came.
     """
-    text = read_text(path)
-    with form_errors(str(path)):
-        parse_json(text)
-        content = _FileForm.model_validate_json(text)
+    content = read_json_form(path, _FileForm)
     for name in content.models:
         if name not in GPU_PORTS:
             raise ValueError(

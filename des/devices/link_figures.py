@@ -179,18 +179,16 @@ class DeviceFigures:
         count = server.num_gpus
         own = LinkClass(bandwidth_bytes_per_s=1.0, latency_s=0.0)
         rows = [[own] * count for _ in range(count)]
-        for one in range(count):
-            for other in range(one):
-                token = server.gpu_tokens[one][other]
-                try:
+        with prefixed_errors(f"server {server.name}: "):
+            for one in range(count):
+                for other in range(one):
+                    token = server.gpu_tokens[one][other]
                     ends = [models[end].link(token) for end in (one, other)]
-                except ValueError as error:
-                    raise ValueError(f"server {server.name}: {error}") from None
-                slower = LinkClass(
-                    bandwidth_bytes_per_s=min(end.bandwidth_bytes_per_s for end in ends),
-                    latency_s=max(end.latency_s for end in ends),
-                )
-                rows[one][other] = rows[other][one] = slower
+                    slower = LinkClass(
+                        bandwidth_bytes_per_s=min(end.bandwidth_bytes_per_s for end in ends),
+                        latency_s=max(end.latency_s for end in ends),
+                    )
+                    rows[one][other] = rows[other][one] = slower
         return tuple(tuple(row) for row in rows)
 
     def of_network(self, name: str) -> NetworkConstants:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.devices.assembly import (
     Cards,
     assembled,
@@ -41,8 +41,7 @@ def simulated(kind: str) -> Server:
     >>> simulated("dgx-h100").nearest_nics(5)[1][0].name
     'NIC5'
     """
-    if kind not in KINDS:
-        raise ValueError(f"server: unknown kind {kind!r}; {nearest(kind, KIND_NAMES)}")
+    require_known("server: unknown kind", kind, KINDS)
     return replace(KINDS[kind].make(), name=kind)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from des.base.lazy import lazy_imports
-from des.figures.panels import PanelGrid
+from des.figures.marks import Mark
+from des.figures.panels import Axis, Panel, PanelGrid
 
 with lazy_imports(__name__):
     from des.figures import paper
@@ -18,3 +21,20 @@ class Figure(PanelGrid):
     def _repr_png_(self) -> bytes:
         """The figure as notebooks show it, small enough to be kept with them."""
         return paper.image_bytes(self, dpi=72)
+
+
+def panel_figure(
+    *,
+    name: str,
+    title: str,
+    seen: str,
+    x: Axis,
+    y: Axis,
+    marks: Iterable[Mark],
+    note: str = "",
+    width: float = 7.0,
+    **look: Any,
+) -> Figure:
+    """Return a figure of one panel; ``look`` holds what else a `Panel` takes."""
+    panel = Panel(x=x, y=y, marks=tuple(marks), **look)
+    return Figure(name=name, title=title, seen=seen, panels=(panel,), note=note, width=width)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from des.base.checks import prefixed_errors
 from des.base.extras import require_extra
 from des.job import transformers_library
 from des.job.architecture import Architecture, Bias, LatentAttention, MixtureOfExperts
@@ -144,12 +145,10 @@ def from_config(content: object, name: str) -> Architecture:
     if not isinstance(model_type, str):
         raise ValueError(refusal)
     require_extra(f"{refusal}; to read others", "transformers")
-    try:
+    with prefixed_errors(f"{refusal}; "):
         return transformers_library.architecture_by_library(
             content, lambda kind, keys: architecture_of(kind, keys, name, model_type)
         )
-    except ValueError as error:
-        raise ValueError(f"{refusal}; {error}") from error
 
 
 def _rename(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from des.base.checks import nearest, require_count
+from des.base.checks import require_count, require_known
 from des.clock import Clock
 from des.serving.arbiters import ARBITERS, Claim, granted_instances
 from des.serving.fleet_engine import Fleet
@@ -32,11 +32,7 @@ class SharedCluster:
     def __post_init__(self) -> None:
         require_count("cluster", "num_servers", self.num_servers)
         require_count("cluster", "gpus_per_server", self.gpus_per_server)
-        if self.arbiter not in ARBITERS:
-            raise ValueError(
-                f"cluster: arbiter must be a known name, got {self.arbiter!r}; "
-                f"{nearest(self.arbiter, tuple(ARBITERS))}"
-            )
+        require_known("cluster: arbiter must be a known name, got", self.arbiter, ARBITERS)
 
 
 def run_applications(

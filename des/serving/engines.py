@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, cast
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.strict_json import parse_json
 from des.serving.batch_times import BatchTimes
 from des.serving.fleet_settings import FROM_PROFILE, Engine
@@ -50,10 +50,7 @@ def engine_named(
     settings |= {"max_batch_size": max_batch_size, "chunk_tokens": chunk_tokens}
     if name.startswith(_SHAPES):
         return _from_shapes(name, settings)
-    if name not in _fit():
-        raise ValueError(
-            f"engine: must be a known name, got {name!r}; {nearest(name, engine_names())}"
-        )
+    require_known("engine: must be a known name, got", name, _fit())
     row = _fit()[name]
     times, capacity, num_gpus = row["times"], row["kv_capacity_tokens"], row["num_gpus"]
     assert isinstance(times, dict)

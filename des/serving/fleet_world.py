@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from des.base.checks import nearest, require_non_negative, require_positive, require_seed
+from des.base.checks import require_known, require_non_negative, require_positive, require_seed
 from des.serving.fleet_links import FleetSites
 from des.serving.fleet_routers import ROUTERS
 from des.serving.fleet_settings import Engine, ScalingLimits, Slo, StartDelay
@@ -67,11 +67,7 @@ class World:
                 f"world: sites must have a domain of each of the pools {list(self.initial)}, "
                 f"got {list(self.sites.domain_of)}"
             )
-        if self.router not in ROUTERS:
-            raise ValueError(
-                f"world: router must be a known name, got {self.router!r}; "
-                f"{nearest(self.router, tuple(ROUTERS))}"
-            )
+        require_known("world: router must be a known name, got", self.router, ROUTERS)
         if self.horizon_s is not None:
             require_positive("world", "horizon_s", self.horizon_s)
         require_positive("world", "transfer_bytes_per_s", self.transfer_bytes_per_s)

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.serving.requests import Request
@@ -132,8 +132,7 @@ def _csv_form(
     """Name of the form of a header, its columns of time, prompt and output, and of its time."""
     if columns:
         for role in columns:
-            if role not in _ROLES:
-                raise ValueError(f"{source}: columns: unknown {role!r}; {nearest(role, _ROLES)}")
+            require_known(f"{source}: columns: unknown", role, _ROLES)
         time, prompt, output = (columns.get(role, role) for role in _ROLES)
         missing = [name for name in (time, prompt, output) if name not in header]
         if missing:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.clock import MEDIUM, Clock
 from des.cluster import history as cluster_history
 from des.cluster import policy as cluster_policy
@@ -55,11 +55,7 @@ def run_with_training(
         instances of the start do not fit on the nodes.
     """
     require_run_seed(seed)
-    if arbiter not in ARBITERS:
-        raise ValueError(
-            f"cluster: arbiter must be a known name, got {arbiter!r}; "
-            f"{nearest(arbiter, tuple(ARBITERS))}"
-        )
+    require_known("cluster: arbiter must be a known name, got", arbiter, ARBITERS)
     clock = Clock()
     cluster = ClaimedCluster(training.world, training.policy, clock=clock, seed=seed)
     servers = {

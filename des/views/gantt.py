@@ -10,10 +10,10 @@ import numpy as np
 
 from des.base.lazy import lazy_imports
 from des.engine.result import IterationResult, Span, Transfer
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Boxes
 from des.figures.palette import AMBER, BLUE, GREEN, ORANGE, PURPLE, SKY
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis
 
 with lazy_imports(__name__):
     from des.figures import paper
@@ -55,20 +55,17 @@ def gantt_figure(result: IterationResult, *, title: str = "") -> Figure:
     labels = _thin(labels, row) + _thin(
         [(at, _link_label(result, index)) for index, at in row_of_link.items()], row
     )
-    panel = Panel(
-        x=Axis(label="time in s", low=0.0, high=drawn_s),
-        y=Axis(low=-0.5, high=num_rows - 0.5, ticks=tuple(labels), is_reversed=True),
-        marks=tuple(_marks(result, bars, row_of_link)),
-        height=max(1.2, row * num_rows),
-        grid="x",
-    )
-    return Figure(
+    return panel_figure(
         name="gantt",
         title=title or "One iteration",
         note=f"makespan {result.makespan_s:.4g} s    bubble fraction {result.bubble_fraction:.3f}"
         f"    utilisation of all GPUs {result.utilisation:.3f}{part}",
         seen=gantt_sentence(result),
-        panels=(panel,),
+        x=Axis(label="time in s", low=0.0, high=drawn_s),
+        y=Axis(low=-0.5, high=num_rows - 0.5, ticks=tuple(labels), is_reversed=True),
+        marks=tuple(_marks(result, bars, row_of_link)),
+        height=max(1.2, row * num_rows),
+        grid="x",
         width=_WIDTH_INCHES,
     )
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from des.engine.result import IterationResult
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Cells
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from des.views.gantt import short_name
 from des.world.topology import Topology
 
@@ -39,18 +39,15 @@ def link_cells(topology: Topology, result: IterationResult) -> Figure:
         hovers=tuple(map(tuple, hovers)),
     )
     senders = named_rows(names)
-    panel = Panel(
+    return panel_figure(
+        name="links",
+        title="How busy the links are in one iteration",
+        seen=_sentence(result),
         x=Axis(label="to", ticks=senders.ticks),
         y=replace(senders, label="from"),
         marks=(cells,),
         height=min(7.0, 1.2 + 0.34 * num),
         grid="none",
-    )
-    return Figure(
-        name="links",
-        title="How busy the links are in one iteration",
-        seen=_sentence(result),
-        panels=(panel,),
     )
 
 

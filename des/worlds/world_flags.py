@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy_imports
@@ -139,12 +140,10 @@ def _files(topology: Topology, entries: Sequence[str]) -> dict[str, str]:
 
 
 def _profiled(domain: Domain, path: str, gpu: str | None, extrapolates: bool) -> Domain:
-    try:
+    with prefixed_errors(f"domain {domain.name}: profile: "):
         profile = profile_files.read_layer_profile(
             path, gpu=gpu or _model_of(domain), extrapolates=extrapolates
         )
-    except ValueError as error:
-        raise ValueError(f"domain {domain.name}: profile: {error}") from error
     if domain.kernels is not None:
         return replace(domain, profile=profile)
     return replace(

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from des.base.strict_forms import first_error
+from des.base.strict_forms import form_errors
 from des.base.text_files import read_yaml
 from des.serving.engines import engine_named
 from des.serving.fleet_world import LAYOUTS_OF_POOLS
@@ -83,10 +83,9 @@ def read_applications(path: Path) -> dict[str, ApplicationForm]:
     ValueError
         If a field is wrong, a name comes twice, or there is none.
     """
-    try:
-        form = TypeAdapter(_ApplicationsForm).validate_python(read_yaml(path), strict=False)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
+    content = read_yaml(path)
+    with form_errors(str(path)):
+        form = _ApplicationsForm.model_validate(content, strict=False)
     found = {str(each.application_id): each for each in form.applications}
     if not found or len(found) < len(form.applications):
         raise ValueError(
@@ -120,10 +119,9 @@ def read_start_state(path: Path) -> StartState:
     ValueError
         If a pool or a field is missing or wrong, or the parallelism is not that of the instance.
     """
-    try:
-        pools = TypeAdapter(dict[str, _PoolForm]).validate_python(read_yaml(path))
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
+    content = read_yaml(path)
+    with form_errors(str(path)):
+        pools = TypeAdapter(dict[str, _PoolForm]).validate_python(content)
     if tuple(pools) not in LAYOUTS_OF_POOLS:
         raise ValueError(
             f"{path}: must have a start state of the pools prompt and token, or of mixed, "

@@ -9,10 +9,10 @@ from des.base.checks import require_count, require_fraction
 from des.base.command import UsageError
 from des.base.document import DOCUMENT
 from des.compiled.fleet import simulate_fixed
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, GREY, VERMILION
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis
 from des.serving.request_streams import stretched
 from des.serving.requests import Request
 from scenarios.autoscale.command_configs import PROG, CapacityConfig
@@ -156,20 +156,16 @@ def capacity_figure(
         colour=GREY,
         is_step=True,
     )
-    return Figure(
+    return panel_figure(
         name="capacity",
         title=f"Load within the SLO for {attainment:.0%} of the requests",
         seen=f"Most requests per second of {len(reached)} fleets over their cost per hour.",
-        panels=(
-            Panel(
-                x=Axis(label="cost [USD/h]"),
-                y=Axis(label="most load [requests/s]"),
-                marks=(
-                    line,
-                    points("one pool", mixed, BLUE),
-                    points("two pools", [one for one in reached if one not in mixed], VERMILION),
-                ),
-            ),
+        x=Axis(label="cost [USD/h]"),
+        y=Axis(label="most load [requests/s]"),
+        marks=(
+            line,
+            points("one pool", mixed, BLUE),
+            points("two pools", [one for one in reached if one not in mixed], VERMILION),
         ),
     )
 

@@ -8,7 +8,7 @@ import pandas as pd
 from rich.table import Table
 
 from des.base.document import DOCUMENT
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Boxes, Line
 from des.figures.palette import AMBER, BLUE, COLOURS, GREEN, GREY, PURPLE
 from des.figures.panels import Axis, Panel
@@ -228,19 +228,15 @@ def instances_figure(name: str, history: History) -> Figure:
             Boxes(label=state, starts=starts, ends=ends, rows=rows, colour=_COLOURS[state])
         )
     num = len(history.instances)
-    return Figure(
+    return panel_figure(
         name=f"instances_{name}",
         title=f"Instances under {name}",
         seen=f"Lives of {num} instances from the order to the stop, by state.",
-        panels=(
-            Panel(
-                x=Axis(label="time [s]"),
-                y=Axis(label="instance", is_counted=True),
-                marks=tuple(marks),
-                height=1.2 + min(0.18 * num, 12.0),
-                grid="x",
-            ),
-        ),
+        x=Axis(label="time [s]"),
+        y=Axis(label="instance", is_counted=True),
+        marks=marks,
+        height=1.2 + min(0.18 * num, 12.0),
+        grid="x",
         width=8.0,
     )
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from des.base.checks import prefixed_errors
 from des.cluster.free_gpus import Allocation
 from des.cluster.live_job import LiveJob
 from des.cluster.queued_job import QueuedJob
@@ -186,10 +187,8 @@ def queued_job(job_id: int, form: JobForm, arrival_s: float) -> QueuedJob:
     ValueError
         If the command has no words, or a figure is out of range.
     """
-    try:
+    with prefixed_errors("job: launch_command must be words of a shell: "):
         words = shlex.split(form.launch_command)
-    except ValueError as error:
-        raise ValueError(f"job: launch_command must be words of a shell: {error}") from error
     if not words:
         raise ValueError("job: launch_command must be at least one word, got none")
     return QueuedJob(

@@ -2,10 +2,10 @@
 
 from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field
 
 from des.base.names import require_name
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 
 MOST_MESSAGE_BYTES = 4 * 2**20
@@ -251,15 +251,11 @@ def read_message(form: type[MessageT], body: bytes | str, what: str) -> MessageT
     ValueError
         If it is not one of this form, naming the message, the field and what is allowed.
     """
-    try:
+    with form_errors(what):
         content = body.encode() if isinstance(body, str) else body
         if len(content) > form.most_bytes:
             raise ValueError(f"must be at most {form.most_bytes} bytes, got {len(content)}")
         return form.model_validate(parse_json(content.decode()))
-    except ValidationError as error:
-        raise ValueError(f"{what}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from error
 
 
 def read_own(form: type[MessageT], text: bytes | str, what: str) -> MessageT:
@@ -270,10 +266,8 @@ def read_own(form: type[MessageT], text: bytes | str, what: str) -> MessageT:
     ValueError
         If it is damaged, naming the field.
     """
-    try:
+    with form_errors(what):
         return form.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(f"{what}: {first_error(error)}") from error
 
 
 def message_text(message: ClusterMessage) -> bytes:

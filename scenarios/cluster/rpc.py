@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 
+from des.base.checks import system_errors
 from des.base.names import one_line
 from scenarios.cluster.access import AccessFlags, own_socket, require_port, require_proof, token_of
 from scenarios.cluster.gate import StrangerGate
@@ -181,10 +182,8 @@ def pem(path: Path) -> bytes:
     ValueError
         If it cannot be read or holds none.
     """
-    try:
+    with system_errors(f"{path}: cannot be read"):
         content = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     if b"-----BEGIN " not in content:
         raise ValueError(f"{path}: must be PEM, with a line of -----BEGIN")
     return content

@@ -15,7 +15,6 @@ from scenarios.devices.placement_flags import (
     mix_of,
     note_on_times,
     placed_server_of,
-    plain_value,
     tell,
 )
 
@@ -63,7 +62,7 @@ def run(config: Config) -> None:
     found = placement_rules.compare_rules(case, seed=config.seed, num_draws=config.draws)
     title = f"{config.gpus} GPU{'s' if config.gpus > 1 else ''} of {server.name}"
     text = f"{title}\n{_table(found, config.draws)}{note_on_times(server)}"
-    tell(plain_value(found) if config.json else text)
+    tell(found if config.json else text)
     if config.out is not None:
         files = {
             "table.csv": _csv(found).encode(),

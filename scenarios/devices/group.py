@@ -1,6 +1,6 @@
 """Divide the free GPUs of a server into groups of one size, such as tensor groups."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from des.base.flags import option, required
 from des.base.lazy import lazy_imports
@@ -12,13 +12,11 @@ from scenarios.devices.placement_flags import (
     milliseconds,
     note_on_times,
     placed_server_of,
-    plain_value,
-    predict_time_s,
     tell,
 )
 
 with lazy_imports(__name__):
-    from agents.devices import gpu_groups
+    from agents.devices import gpu_groups, gpu_placement
 
 EXAMPLES = """\
 examples:
@@ -43,9 +41,12 @@ def run(config: Config) -> None:
     """Divide the GPUs and print the groups."""
     server = placed_server_of(config)
     found = gpu_groups.optimal_groups(server, config.size, config.free)
-    times_s = [predict_time_s(server, group, config.payload_bytes) for group in found.groups]
+    times_s = [
+        gpu_placement.gpus_all_reduce_s(server, group, config.payload_bytes)
+        for group in found.groups
+    ]
     if config.json:
-        tell(plain_value(found) | {"all_reduce_s": times_s})
+        tell(asdict(found) | {"all_reduce_s": times_s})
         return
     heads = ("GPUs", "NVLinks", "distances", "farthest", "all-reduce [ms]")
     rows = [

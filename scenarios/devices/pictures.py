@@ -21,7 +21,7 @@ from des.costs.device_collectives import Collective, all_reduce_time, collective
 from des.costs.device_groups import DeviceGroup
 from des.devices.closeness import RELATIONS, distance
 from des.devices.server import Server
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Cells, GuideLine, Points, bars_from_zero, series_line
 from des.figures.palette import BLUE, INK
 from des.figures.panels import Axis, Panel, named_rows
@@ -58,18 +58,15 @@ def server_figure(server: Server) -> Figure:
     at = server.num_gpus - 0.5
     borders = (GuideLine(label="", colour=INK, x=at), GuideLine(label="", colour=INK, y=at))
     side = _INCHES_PER_DEVICE * len(rows)
-    panel = Panel(
+    return panel_figure(
+        name="server",
+        title=Path(server.name).name,
+        seen=f"Closeness of {len(names)} devices, GPUs before network cards.",
         x=Axis(ticks=tuple((float(place), name) for place, name in enumerate(names))),
         y=named_rows(rows),
         marks=(cells, *(borders if server.nics else ())),
         height=max(1.5, side),
         grid="none",
-    )
-    return Figure(
-        name="server",
-        title=Path(server.name).name,
-        seen=f"Closeness of {len(names)} devices, GPUs before network cards.",
-        panels=(panel,),
         width=max(4.0, side + 2.0),
     )
 
@@ -150,17 +147,13 @@ def times_figure(collective: Collective, group: DeviceGroup, sizes: list[float])
         size=4.0,
     )
     server, places = group.parts[0]
-    return Figure(
+    return panel_figure(
         name="times",
         title=f"{collective}, {len(places)} GPUs of {server.name} x {len(group.parts)}",
         seen=f"Times of {len(curves)} algorithms by size of the buffer, and {len(cells)} measured.",
-        panels=(
-            Panel(
-                x=Axis(label="buffer [bytes]", scale="log"),
-                y=Axis(label="time [ms]", scale="log"),
-                marks=(*curves, *([measured] if cells else ())),
-                height=3.0,
-                grid="both",
-            ),
-        ),
+        x=Axis(label="buffer [bytes]", scale="log"),
+        y=Axis(label="time [ms]", scale="log"),
+        marks=(*curves, *([measured] if cells else ())),
+        height=3.0,
+        grid="both",
     )

@@ -1,6 +1,6 @@
 """Place a job on GPUs of one server, or of several with --servers-file or --cluster."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from agents.devices.numa_policies import NumaPolicy
@@ -17,8 +17,6 @@ from scenarios.devices.placement_flags import (
     mix_of,
     note_on_times,
     placed_server_of,
-    plain_value,
-    predict_time_s,
     tell,
 )
 from scenarios.devices.sources import list_changed_flags
@@ -65,9 +63,9 @@ def run(config: Config) -> int:
     fastest = _placed(server, config, "time") if is_exact else None
     sets = (server, config.gpus, config.free, config.policy)
     ties = gpu_placement.best_sets(*sets) if config.all else None
-    time_s = predict_time_s(server, found.gpus, config.payload_bytes)
+    time_s = gpu_placement.gpus_all_reduce_s(server, found.gpus, config.payload_bytes)
     if config.json:
-        said = plain_value(found) | {"all_reduce_s": time_s, "fastest": plain_value(fastest)}
+        said = asdict(found) | {"all_reduce_s": time_s, "fastest": fastest}
         tell(said if ties is None else said | {"best_sets_by_nvlink_sum": ties})
         return 0
     tell(_text(found, time_s, config.payload_bytes))

@@ -29,7 +29,6 @@ from scenarios.devices.placement_flags import (
     milliseconds,
     modelled,
     placed_server_of,
-    plain_value,
     tell,
 )
 from scenarios.devices.sources import ServerFlags, server_of
@@ -74,7 +73,7 @@ def run(flags: JobFlags, mix: Mapping[int, float]) -> int:
         )
     except ValueError as error:
         raise UsageError(_with_flags(str(error))) from error
-    tell(plain_value(found) if flags.json else _text(found, assumed))
+    tell(found if flags.json else _text(found, assumed))
     return 0
 
 

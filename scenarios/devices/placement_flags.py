@@ -8,17 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from des.base.command import UsageError
 from des.base.flags import option, required
-from des.base.lazy import lazy_imports
-from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
 from scenarios.devices.sources import ServerFlags, server_of
-
-with lazy_imports(__name__):
-    from agents.devices import goodness, ring_times
 
 UNKNOWN_MODEL = (
     "the GPUs' model is not known: times are by NCCL's figures for each token (--gpu gives it)\n"
@@ -104,29 +98,10 @@ def milliseconds(time_s: float | None) -> str:
     return "-" if time_s is None else f"{1e3 * time_s:.3f}"
 
 
-def predict_time_s(server: Server, gpus: Sequence[int], payload_bytes: float) -> float | None:
-    """Predicted all-reduce time; None where rings of as many GPUs are not computed."""
-    if len(gpus) > MOST_GPUS:
-        return None
-    places = goodness.places_of(server, "gpus", gpus)
-    return ring_times.places_all_reduce_s(server, places, payload_bytes)
-
-
 def tell(said: object) -> None:
     """Print a text as it is, and another value as a line of JSON."""
-    sys.stdout.write(said if isinstance(said, str) else f"{json.dumps(said)}\n")
-
-
-def plain_value(value: object) -> Any:
-    """Frozen value as plain ones for JSON."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: plain_value(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-        }
-    if isinstance(value, tuple | list):
-        return [plain_value(each) for each in value]
-    return value
+    text = said if isinstance(said, str) else json.dumps(said, default=dataclasses.asdict) + "\n"
+    sys.stdout.write(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 
 from agents.decision.problem import PlanningProblem
-from agents.decision.situation import Situation
+from agents.decision.situation import TIME_ONLY
 from agents.hi_ppo.coordinator import coordinator_of
 from agents.hi_ppo.policies import Policies, shipped
+from agents.hi_ppo.proposing import first_situation
 from agents.planners.names import POLICY
 from agents.planners.table import quick_planners
 from des import Plan, check_memory
 from des.compiled.simulate import simulate_compiled
 from des.plan.plan_texts import pipelines_text
-from des.plan.replacement import Replacement
 from scenarios.explore.scene import Scene
 
 Row = tuple[str, str, str, str]
@@ -43,14 +43,7 @@ def rival_table(scene: Scene) -> pd.DataFrame:
 
 
 def _by_policy(scene: Scene) -> Plan | str:
-    situation = Situation(
-        topology=scene.topology,
-        base=scene.topology,
-        workload=scene.workload,
-        epoch=0,
-        epoch_s=300.0,
-        replacement=Replacement(),
-    )
+    situation = first_situation(scene.topology, scene.workload, TIME_ONLY, epoch_s=300.0)
     try:
         return coordinator_of(_policies()).decide(situation).plan
     except (ValueError, LookupError) as error:

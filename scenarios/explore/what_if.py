@@ -12,10 +12,10 @@ from agents.search.search import PlanRequest
 from agents.search.shared_parts import SharedParts
 from agents.trainers.ideal import IDEAL
 from des import Topology
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Cells, series_line
 from des.figures.palette import colour, tint
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from scenarios.explore.scene import Scene, Settings, scene_of
 
 FACTORS = tuple(float(factor) for factor in 2.0 ** np.arange(-4.0, 4.5, 0.5))
@@ -91,18 +91,15 @@ def sweep_lines(sweep: Sweep) -> Figure:
         )
         for place, (family, group) in enumerate(sweep.rows.groupby("family", sort=False))
     )
-    panel = Panel(
+    return panel_figure(
+        name="what_if",
+        title="Time of a step against bandwidth, by family",
+        seen=f"Best plan of each family, searched at each bandwidth: {sweep.sentence()}",
         x=Axis(label="bandwidth of the slowest link [Gbit/s]", scale="log"),
         y=Axis(label="seconds a step", scale="log"),
         marks=lines,
         height=3.0,
         grid="both",
-    )
-    return Figure(
-        name="what_if",
-        title="Time of a step against bandwidth, by family",
-        seen=f"Best plan of each family, searched at each bandwidth: {sweep.sentence()}",
-        panels=(panel,),
     )
 
 
@@ -134,19 +131,16 @@ def family_map(
         ),
     )
     ticks = tuple((float(at), name) for at, name in enumerate(columns))
-    panel = Panel(
+    won = sorted({text for row in texts for text in row})
+    return panel_figure(
+        name="families",
+        title=f"Which family wins where: {settings.model} on {settings.network}",
+        seen=f"Quickest family by bandwidth and tokens a step; these win somewhere: "
+        f"{', '.join(won)}.",
         x=Axis(label="bandwidth of the slowest link [Gbit/s]", ticks=ticks),
         y=replace(named_rows(rows), label="tokens a step"),
         marks=(cells,),
         height=0.8 + 0.5 * len(rows),
         grid="none",
-    )
-    won = sorted({text for row in texts for text in row})
-    return Figure(
-        name="families",
-        title=f"Which family wins where: {settings.model} on {settings.network}",
-        seen=f"Quickest family by bandwidth and tokens a step; these win somewhere: "
-        f"{', '.join(won)}.",
-        panels=(panel,),
         width=9.0,
     )

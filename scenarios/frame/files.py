@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from des.base.atomic_write import write_atomically
+from des.base.checks import prefixed_errors
 from des.base.csv_text import frame_csv, plain_cell
 from des.base.lazy import lazy_imports
 from des.base.text_files import read_text
@@ -48,10 +49,8 @@ def json_bytes(path: Path, value: object) -> bytes:
     ValueError
         If a number is NaN or infinite, which JSON does not have.
     """
-    try:
+    with prefixed_errors(f"{path}: "):
         text = json.dumps(value, indent=2, allow_nan=False)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
     return f"{text}\n".encode()
 
 
@@ -72,14 +71,12 @@ def read_csv(path: Path) -> pd.DataFrame:
     num_columns = text.partition("\n")[0].count(",") + 1
     if num_columns > MOST_COLUMNS:
         raise ValueError(f"{path}: must have at most {MOST_COLUMNS} columns, got {num_columns}")
-    try:
+    with prefixed_errors(f"{path}: not a table: "):
         frame = pd.read_csv(
             io.StringIO(text),
             keep_default_na=False,  # a planner may be called none
             na_values=["", "nan"],
         )
-    except ValueError as error:
-        raise ValueError(f"{path}: not a table: {error}") from error
     texts = frame.select_dtypes(include=["object", "str"]).columns
     marked = [name for name in texts if frame[name].astype(str).str.startswith("'").any()]
     return frame.assign(**{name: frame[name].map(plain_cell) for name in marked})

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from des.base.atomic_write import finish_together, target_of, write_together
+from des.base.checks import system_errors
 from des.base.command import UsageError
 from des.base.machine import cpu_name, usable_cores
 from des.base.text_files import read_json
@@ -273,12 +274,10 @@ def source_revision(checkout: Path = _CHECKOUT) -> str | None:
 
 def _made(path: Path) -> list[Path]:
     """Make a folder; return what it holds of an earlier run or of other people."""
-    try:
+    with system_errors(f"run folder {path}: cannot be made"):
         path.mkdir(parents=True, exist_ok=True)
         found = list(path.iterdir())  # the lock, and what a killed process left, do not count
         return [each for each in found if each.name != LOCK and target_of(each) is None]
-    except OSError as error:
-        raise ValueError(f"run folder {path}: cannot be made: {error.strerror}") from error
 
 
 def _require_folder(path: Path) -> None:
@@ -294,7 +293,5 @@ def _finish_inputs(path: Path) -> None:
 
 def _check_writable(path: Path) -> None:
     """Find out now, not when the first result is ready."""
-    try:
+    with system_errors(f"run folder {path}: cannot be written"):
         tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        raise ValueError(f"run folder {path}: cannot be written: {error.strerror}") from error

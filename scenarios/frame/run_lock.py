@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from des.base.checks import system_errors
+
 LOCK = ".lock"
 """Name of the lock file; it holds the number and the host of the process, and goes with it."""
 
@@ -35,10 +37,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
         If the folder cannot be locked.
     """
     path = folder / LOCK
-    try:
+    with system_errors(f"run folder {folder}: cannot be locked"):
         descriptor = _taken(path, folder)
-    except OSError as error:
-        raise ValueError(f"run folder {folder}: cannot be locked: {error.strerror}") from error
     try:
         yield
     finally:

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from des.base.checks import prefixed_errors
+
 CONFIDENCE = 0.95
 
 
@@ -147,10 +149,8 @@ def summarise(evaluation: pd.DataFrame) -> pd.DataFrame:
     for planner, group in evaluation.groupby("planner", sort=True):
         row: dict[str, object] = {"planner": planner, "num_draws": len(group)}
         for column in numeric.columns:
-            try:
+            with prefixed_errors(f"{column} of planner {planner}: "):
                 interval = mean_and_interval(group[column].to_numpy(dtype=float))
-            except ValueError as error:
-                raise ValueError(f"{column} of planner {planner}: {error}") from error
             row |= {column: interval.mean, f"{column}_half_width": interval.half_width}
         rows.append(row)
     if not rows:

@@ -28,6 +28,7 @@ from des import (
     simulate,
     simulate_together,
 )
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.lazy import lazy_imports
 from des.plan.shares import parse_counts
@@ -200,7 +201,7 @@ def other_jobs(config: Config, scenario: IterationScenario) -> tuple[ConcurrentJ
 
 def _job(text: str, config: Config, topology: Topology, first: Plan) -> ConcurrentJob:
     model, placement, priority = _parts(text)
-    try:
+    with prefixed_errors(f"other-jobs: {text}: ", UsageError):
         workload = build_workload(
             model,
             num_microbatches=config.microbatches,
@@ -215,8 +216,6 @@ def _job(text: str, config: Config, topology: Topology, first: Plan) -> Concurre
         plan = replace(first, placement=parsed, replicas=(), shares=())
         plan.check_against(topology, workload)
         check_memory(topology, workload, plan)
-    except ValueError as error:
-        raise UsageError(f"other-jobs: {text}: {error}") from error
     return ConcurrentJob(workload=workload, plan=plan, priority=priority)
 
 

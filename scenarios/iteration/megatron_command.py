@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from agents.trainers.megatron_arguments import MegatronCommand
-from des.base.checks import LARGEST_COUNT
+from des.base.checks import LARGEST_COUNT, prefixed_errors
 from des.job.architecture import Architecture
 from des.job.precision import Precision
 from des.job.transformer import AttentionKernel, Recomputation
@@ -36,7 +36,7 @@ def flags_of_text(text: str) -> dict[str, tuple[str, ...]]:
     variables: dict[str, str] = {}
     found: dict[str, list[str]] = {}
     name = ""
-    try:
+    with prefixed_errors("not readable as a command line: "):
         for word in _words(text):
             assigned = _ASSIGNMENT.fullmatch(word)
             if word.startswith("--"):
@@ -49,8 +49,6 @@ def flags_of_text(text: str) -> dict[str, tuple[str, ...]]:
                     variables[assigned[1]] = assigned[2]
             elif name:
                 found[name].append(word)
-    except ValueError as error:
-        raise ValueError(f"not readable as a command line: {error}") from error
     return {
         name: tuple(_with_variables(value, variables) for value in values if value)
         for name, values in found.items()

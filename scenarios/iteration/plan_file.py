@@ -11,6 +11,7 @@ from agents.trainers.megatron_arguments import MegatronCommand
 from agents.trainers.plan_checks import check_plan
 from agents.trainers.table import trainer_named
 from des import NO_CORRECTIONS, IterationResult, Plan, Topology, Workload, check_memory
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
@@ -206,10 +207,8 @@ def _of_launch(folder: Path) -> FilePlan:
         for name in _OF_LAUNCH
         for path in sorted((*folder.glob(name), *folder.glob(f"{REPLICA}*/{name}")))
     }
-    try:
+    with prefixed_errors(f"{folder}: "):
         return launch_plan(files)
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from error
 
 
 def _of_megatron(command: MegatronCommand, config: Config, given: Set[str]) -> FilePlan:

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-from pydantic import ValidationError
-
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.world.runtime import Receives
 
@@ -69,10 +67,9 @@ def read_runtime_job(text: str) -> RuntimeJob:
     ValueError
         Naming the file, the field, what is allowed and what came.
     """
-    try:
-        job = RuntimeJob.model_validate(parse_json(text))
-    except ValidationError as error:
-        raise ValueError(f"{RUNTIME}: {first_error(error)}") from error
+    content = parse_json(text)
+    with form_errors(RUNTIME):
+        job = RuntimeJob.model_validate(content)
     if job.format != FORMAT:
         raise ValueError(f"{RUNTIME}: format must be {FORMAT}, got {job.format!r}")
     return job

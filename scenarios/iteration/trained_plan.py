@@ -9,6 +9,7 @@ from typing import Any
 from agents.trainers.table import trainer_named
 from agents.trainers.trainer import Trainer
 from des import Workload
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.lazy import lazy_imports
 from des.base.quantities import parse_tokens
@@ -63,10 +64,8 @@ def with_job(config: Config, given: Set[str]) -> tuple[Config, str]:
     if config.job is None:
         _refuse_given("tokens-per-step", ("microbatches",), given)
     size = config.microbatch_size or 1
-    try:
+    with prefixed_errors("tokens-per-step ", UsageError):
         tokens = parse_tokens(config.tokens_per_step)
-    except ValueError as error:
-        raise UsageError(f"tokens-per-step {error}") from error
     job = training_job.TrainingJob.of_tokens(
         config.model,
         tokens,

@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.cluster.pricing.link_rules import LinkRule
 from agents.decision.problem import Planner, PlanningProblem
-from agents.decision.situation import Situation
+from agents.decision.situation import TIME_ONLY
 from agents.planners.names import POLICY
 from des.base.command import UsageError
 from des.base.lazy import lazy_imports
@@ -27,7 +27,7 @@ from scenarios.job_queue.settings import Config
 
 with lazy_imports(__name__):
     from agents.cluster.pricing import iteration_prices, link_pricing, network_jobs
-    from agents.hi_ppo import schedulers
+    from agents.hi_ppo import proposing, schedulers
     from agents.planners import table
 
 
@@ -96,13 +96,8 @@ def _hi_ppo() -> Planner:
 
     def plan(problem: PlanningProblem, rng: np.random.Generator) -> Plan:
         scheduler.begin()
-        situation = Situation(
-            topology=problem.topology,
-            base=problem.topology,
-            workload=problem.workload,
-            epoch=0,
-            epoch_s=600.0,
-            replacement=Replacement(),
+        situation = proposing.first_situation(
+            problem.topology, problem.workload, TIME_ONLY, epoch_s=600.0
         )
         return scheduler.decide(situation).plan
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from des.cluster.domain_loads import domain_loads
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Boxes, series_line
 from des.figures.palette import COLOURS
 from des.figures.panels import Axis, Panel
@@ -122,18 +122,14 @@ def cdf_figure(jobs: pd.DataFrame) -> Figure:
         times_s = np.sort(own["jct_s"].to_numpy())
         shares = np.arange(1, len(times_s) + 1) / len(times_s)
         lines.append(series_line(scheduler, times_s, shares, place, is_step=True))
-    return Figure(
+    return panel_figure(
         name="jct_cdf",
         title="Times from arrival to end",
         seen="Share of the tracked jobs that have ended by a time"
         + (f", at load {load:g}." if load else "."),
-        panels=(
-            Panel(
-                x=Axis(label="time from arrival to end [s]", scale="log"),
-                y=Axis(label="share of jobs"),
-                marks=tuple(lines),
-            ),
-        ),
+        x=Axis(label="time from arrival to end [s]", scale="log"),
+        y=Axis(label="share of jobs"),
+        marks=lines,
     )
 
 
@@ -145,17 +141,13 @@ def load_figure(results: pd.DataFrame) -> Figure:
         mean, low, high = by_load.mean(), by_load.min(), by_load.max()
         look = {"symbol": "circle", "low": tuple(low.tolist()), "high": tuple(high.tolist())}
         lines.append(series_line(scheduler, mean.index, mean, place, **look))
-    return Figure(
+    return panel_figure(
         name="jct_by_load",
         title="Mean time by load",
         seen="Mean time from arrival to end of the tracked jobs; bands span the seeds.",
-        panels=(
-            Panel(
-                x=Axis(label="load [jobs an hour]"),
-                y=Axis(label="mean time from arrival to end [s]", low=0.0),
-                marks=tuple(lines),
-            ),
-        ),
+        x=Axis(label="load [jobs an hour]"),
+        y=Axis(label="mean time from arrival to end [s]", low=0.0),
+        marks=lines,
     )
 
 

@@ -8,7 +8,7 @@ from time import process_time
 
 from agents.cluster.table import BLOX_ORDERINGS, PolicySetting, policy_named
 from calibration.reference.pool import worker_processes
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.command import UsageError
 from des.cluster.history import History
 from des.cluster.policy import Decision, Policy, View
@@ -142,10 +142,8 @@ def queue_policy_of(
     )
     is_blox = config.compat == "blox"
     name = combination.policy
-    if is_blox and name not in BLOX_ORDERINGS:
-        raise ValueError(
-            f"--compat blox: unknown policy {name!r}; {nearest(name, tuple(BLOX_ORDERINGS))}"
-        )
+    if is_blox:
+        require_known("--compat blox: unknown policy", name, BLOX_ORDERINGS)
     policy = policy_named(
         "fifo" if is_blox else name,
         placing=combination.placing,

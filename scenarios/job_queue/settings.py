@@ -11,8 +11,8 @@ from typing import NamedTuple
 from agents.cluster.pricing.link_rules import LINK_RULES
 from agents.planners.names import PLANNER_NAMES, POLICY
 from des.base.checks import (
-    nearest,
     require_count,
+    require_known,
     require_non_negative,
     require_positive,
     require_seed,
@@ -149,10 +149,7 @@ def with_preset(config: Config, given: frozenset[str]) -> Config:
     """
     if not config.preset:
         return config
-    if config.preset not in PRESETS:
-        raise UsageError(
-            f"--preset: unknown {config.preset!r}; {nearest(config.preset, tuple(PRESETS))}"
-        )
+    require_known("--preset: unknown", config.preset, PRESETS, UsageError)
     preset: dict[str, object] = {
         "compat": "blox",
         "round_duration": 300.0,
@@ -193,8 +190,7 @@ def checked(config: Config) -> Config:
         ("link-sharing", config.link_sharing, LINK_RULES),
         ("planner", config.planner, (*PLANNER_NAMES, POLICY)),
     ):
-        if value not in allowed:
-            raise UsageError(f"--{name}: unknown {value!r}; {nearest(value, allowed)}")
+        require_known(f"--{name}: unknown", value, allowed, UsageError)
     if config.pricing == "network" and not config.network:
         raise UsageError("--network: must be given with --pricing network, got none")
     if config.pricing == "network" and config.compat == "blox":

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from des.base.quantities import SIZE_BYTES, parse_quantity
-from des.base.strict_forms import first_error
+from des.base.strict_forms import form_errors
 
 _DURATION = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
 
@@ -172,10 +172,8 @@ def check_configuration(manifest: Mapping[str, Any]) -> bool:
     model = MODELS.get(str(manifest.get("kind")))
     if model is None:
         return False
-    try:
+    with form_errors(manifest["kind"]):
         model.model_validate(manifest)
-    except ValidationError as error:
-        raise ValueError(f"{manifest['kind']}: {first_error(error)}") from error
     return True
 
 

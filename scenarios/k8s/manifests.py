@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 
 from des.base.atomic_write import write_together
-from des.base.checks import nearest, require_count, require_positive
+from des.base.checks import require_count, require_known, require_positive
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.lazy import lazy_imports
@@ -128,15 +128,11 @@ class Config(PodFlags):
     def __post_init__(self) -> None:
         owner = "manifests"
         for name in self.only:
-            if name not in MANIFESTS:
-                raise UsageError(f"--only: unknown {name!r}; {nearest(name, tuple(MANIFESTS))}")
+            require_known("--only: unknown", name, MANIFESTS, UsageError)
         for name in ("weight", "gang_size"):
             require_count(owner, name, getattr(self, name))
         for name in self.cpu_manager_options:
-            if name not in _CPU_OPTIONS:
-                raise UsageError(
-                    f"--cpu-manager-options: unknown {name!r}; {nearest(name, _CPU_OPTIONS)}"
-                )
+            require_known("--cpu-manager-options: unknown", name, _CPU_OPTIONS, UsageError)
         for label in self.gpu_nodes:
             if not all(label.partition("=")):
                 raise UsageError(f"--gpu-nodes must be KEY=VALUE, got {label!r}")

@@ -14,8 +14,8 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from agents.devices.goodness import places_of
+from agents.devices.gpu_placement import gpus_all_reduce_s
 from agents.devices.k8s.book import GpuBook
-from agents.devices.k8s.node_fit import gpus_all_reduce_s
 from agents.devices.numa_policies import nodes_needed
 from scenarios.k8s.metric_names import ALL_REDUCE_METRIC, NUMA_METRIC
 

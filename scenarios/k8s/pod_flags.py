@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from des.base.checks import require_count
+from des.base.checks import prefixed_errors, require_count
 from des.base.command import UsageError
 from des.base.flags import option
 from des.base.quantities import SIZE_BYTES, parse_quantity
@@ -87,10 +87,8 @@ def pod_settings(flags: PodFlags, image: str) -> PodSettings:
 
 def size_bytes(flag: str, text: str) -> int:
     """Read the size of a flag. [bytes]"""
-    try:
+    with prefixed_errors(f"{flag} ", UsageError):
         return round(parse_quantity(text, SIZE_BYTES))
-    except ValueError as error:
-        raise UsageError(f"{flag} {error}") from error
 
 
 def _memory(flags: PodFlags) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from agents.devices.k8s.cluster_state import ClusterState, enter_state
+from des.base.checks import system_errors
 from des.devices.k8s.gang_objects import GANG_OBJECTS
 from des.devices.server import Server
 from scenarios.k8s.api_server import ApiServer
@@ -62,10 +63,8 @@ class FileSource:
         return read_state(self.path, self.gpu, self._servers)
 
     def _stamp(self) -> tuple[int, int, int]:
-        try:
+        with system_errors(f"{self.path}: cannot be read"):
             found = self.path.stat()
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be read: {error.strerror}") from error
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _enter(self, state: ClusterState, seen: tuple[int, int, int]) -> None:

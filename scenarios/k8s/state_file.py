@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agents.devices.k8s.book import Grant, NodeGpus
 from agents.devices.k8s.cluster_state import ClusterState
-from des.base.strict_forms import StrictForm, first_error
+from des.base.checks import system_errors
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.text_files import read_yaml
 from des.devices.server import Server
 from scenarios.devices.place_servers import ServerForm, cluster_of_forms
@@ -71,11 +72,8 @@ def read_state(
     content = read_yaml(path)
     if _stamp(path) != before:
         raise ValueError(f"{path}: changed while it was read")
-    try:
+    with form_errors(str(path)):
         form = _StateForm.model_validate(content)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    try:
         nodes = []
         for each in form.servers:
             server = _server(path, each, gpu, known)
@@ -86,16 +84,12 @@ def read_state(
             grants=_grants(form.pods),
             gang_sizes={(gang.namespace, gang.name): gang.size for gang in form.gangs},
         )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _stamp(path: Path) -> tuple[str, ...]:
     """File, size and time of its last change."""
-    try:
+    with system_errors(f"{path}: cannot be read"):
         found = path.stat()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     return str(path), *map(str, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 

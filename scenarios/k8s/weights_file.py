@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from agents.devices.k8s.score_weights import ScoreWeights
-from des.base.checks import nearest
+from des.base.checks import nearest, prefixed_errors
 from des.base.text_files import read_yaml
 
 PROFILE = "profile"
@@ -33,7 +33,5 @@ def read_weights(name: str | None) -> ScoreWeights:
             raise ValueError(f"{path}: {key}: unknown key; {nearest(str(key), known)}")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{path}: {key} must be a number, got {value!r}")
-    try:
+    with prefixed_errors(f"{path}: "):
         return ScoreWeights(**{str(key): float(value) for key, value in content.items()})
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error

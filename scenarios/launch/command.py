@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from des.base.atomic_write import write_together
+from des.base.checks import prefixed_errors, system_errors
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command
 from des.base.document import DOCUMENT
@@ -72,10 +73,8 @@ def main(config: Config) -> None:
     """Run the command on its settings."""
     require_new(config.out)
     content = text_files.read_json(config.plan)
-    try:
+    with prefixed_errors(f"{config.plan}: "):
         bound = plan_document.read_document(content)
-    except ValueError as error:
-        raise ValueError(f"{config.plan}: {error}") from error
     if config.trainer is not None:
         bound = launch_files.for_trainer(bound, config.trainer)
     sys.stdout.write(write_launch(bound, config.hosts, config.out) + "\n")
@@ -102,16 +101,13 @@ def write_launch(bound: BoundPlan, hosts: Path | None, folder: Path) -> str:
         If the trainer cannot be told the plan, hosts are wrong, or files cannot be written.
     """
     launch = launch_files.launch_files(bound, hosts)
-    try:
-        with whole_folder(folder) as growing:
-            contents = {growing / name: text.encode() for name, text in launch.files.items()}
-            for path in contents:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            write_together(contents)
-            for name in launch.executables:
-                (growing / name).chmod(0o755)
-    except OSError as error:
-        raise ValueError(f"{folder}: cannot be written: {error.strerror}") from error
+    with system_errors(f"{folder}: cannot be written"), whole_folder(folder) as growing:
+        contents = {growing / name: text.encode() for name, text in launch.files.items()}
+        for path in contents:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_together(contents)
+        for name in launch.executables:
+            (growing / name).chmod(0o755)
     is_equal = launch.step_s == bound.step_s
     compared = "as the plan" if is_equal else f"{launch.step_s / bound.step_s - 1.0:+.3%}"
     DOCUMENT.add(

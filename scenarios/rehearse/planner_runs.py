@@ -22,7 +22,7 @@ from agents.planners.table import PLANNERS
 from agents.search.bind import PlanBinder
 from agents.trainers.reference import REFERENCE_TRAINER
 from des import Placement, Plan
-from des.base.checks import nearest, require_count, require_positive
+from des.base.checks import require_count, require_known, require_positive
 from des.base.command import UsageError
 from des.base.names import counted
 from des.base.speaking import SPEAKER
@@ -56,8 +56,7 @@ def rehearse_planner(name: str) -> Planner:
     """
     if name == MEGATRON_EVEN:
         return _megatron_even
-    if name not in PLANNERS:
-        raise UsageError(f"unknown planner {name!r}; {nearest(name, (MEGATRON_EVEN, *PLANNERS))}")
+    require_known("unknown planner", name, (MEGATRON_EVEN, *PLANNERS), UsageError)
     return PLANNERS[name].over_depths
 
 

@@ -14,10 +14,10 @@ import pandas as pd
 from des.cluster.history import History
 from des.cluster.running import run
 from des.cluster.world import BloxRules
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Points, Symbol
 from des.figures.palette import COLOURS, INK, SKY
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from scenarios.reproduce.blox_cases import BloxCase, read_blox_cases
 from scenarios.reproduce.report import Bound, Reproduction
 
@@ -142,29 +142,25 @@ def draw(frame: pd.DataFrame) -> Figure:
         ("Blox", frame["blox_jct_s"].astype(float), INK, "square", True),
         ("ours, without the accidents", sound_s, COLOURS[1], "x", False),
     )
-    return Figure(
+    return panel_figure(
         name="picture",
         title="Mean times from arrival to end, ours and those of Blox",
         seen=f"Mean times of {len(frame)} cases: without the two accidents they change by "
         f"{frame['sound_change'].min():+.0%} to {frame['sound_change'].max():+.0%}.",
-        panels=(
-            Panel(
-                x=Axis(label="mean time from arrival to end [s]", scale="log"),
-                y=named_rows(map(str, frame["case"])),
-                marks=tuple(
-                    Points(
-                        label=label,
-                        x=tuple(times_s.tolist()),
-                        y=rows,
-                        colour=colour,
-                        symbol=symbol,
-                        is_open=is_open,
-                    )
-                    for label, times_s, colour, symbol, is_open in series
-                ),
-                height=0.8 + 0.4 * len(frame),
-                grid="x",
-            ),
+        x=Axis(label="mean time from arrival to end [s]", scale="log"),
+        y=named_rows(map(str, frame["case"])),
+        marks=tuple(
+            Points(
+                label=label,
+                x=tuple(times_s.tolist()),
+                y=rows,
+                colour=colour,
+                symbol=symbol,
+                is_open=is_open,
+            )
+            for label, times_s, colour, symbol, is_open in series
         ),
+        height=0.8 + 0.4 * len(frame),
+        grid="x",
         width=9.0,
     )

@@ -8,7 +8,7 @@ from pydantic import Field
 from agents.cluster.admission import AcceptAll, LoadThreshold
 from agents.cluster.placing import FirstFree
 from agents.cluster.table import BLOX_ORDERINGS
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.cluster.node_set import ClusterPlace, NodeSet
 from des.cluster.policy import Policy
 from des.cluster.queued_job import QueuedJob
@@ -133,9 +133,7 @@ class BloxCase(CasePart):
             If Blox has no scheduler of that name, or a threshold is missing.
         """
         name, admission = self.policy.scheduler, self.policy.admission
-        if name not in BLOX_ORDERINGS:
-            hint = nearest(name, tuple(BLOX_ORDERINGS))
-            raise ValueError(f"case {self.name}: unknown scheduler {name!r}; {hint}")
+        require_known(f"case {self.name}: unknown scheduler", name, BLOX_ORDERINGS)
         if admission.kind == "load_threshold" and admission.threshold is None:
             raise ValueError(f"case {self.name}: threshold must be given, got none")
         return Policy(

@@ -11,12 +11,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from des.base.command import UsageError
-from des.base.strict_forms import first_error
-from des.base.strict_json import parse_json
-from des.base.text_files import read_text
+from des.base.strict_forms import read_json_form
 
 PUBLISHED = Path(str(files(__package__) / "data"))
 """Folder of the figures that come with EastWest; its README.md names their sources."""
@@ -134,15 +132,7 @@ def read_form(path: Path, form: type[FileT]) -> FileT:
         If it is not JSON, or a field is missing or wrong; naming file, row, field, what is
         allowed and what came.
     """
-    text = read_text(existing_cases(path))
-    try:
-        parse_json(text)  # names the line and refuses a key given twice; pydantic does neither
-        # Of JSON text, not of what was parsed: only there are lists strictly tuples.
-        return form.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return read_json_form(existing_cases(path), form)
 
 
 def without_null(figures: Mapping[str, FigureT | None]) -> dict[str, FigureT]:

@@ -11,10 +11,10 @@ from agents.decision.token_prices import DATA_EXPONENT, DATA_SCALE
 from calibration.measured.runs import FITTED_FIGURES
 from des.base.command import UsageError
 from des.devices.figures_file import shipped_link_figures
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import bars_from_zero
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from des.serving.engines import engine_named, engine_names
 from des.world.hosts import BUFFER_SHARE
 from des.worlds.geography import round_trip_s
@@ -124,17 +124,13 @@ def reproduce_cases(cases: Path) -> Reproduction:
 def draw(found: tuple[FittedConstants, ...]) -> Figure:
     """Return the number of constants that each set of rows holds."""
     counts = [float(len(one.values)) for one in found]
-    return Figure(
+    return panel_figure(
         name="constants",
         title="Constants that were fitted together",
         seen=f"{sum(counts):g} constants from {len(found)} sets of rows.",
-        panels=(
-            Panel(
-                x=Axis(label="constants", low=0.0),
-                y=named_rows(one.owner for one in found),
-                marks=(bars_from_zero("constants", counts, BLUE),),
-                height=0.7 + 0.34 * len(found),
-                grid="x",
-            ),
-        ),
+        x=Axis(label="constants", low=0.0),
+        y=named_rows(one.owner for one in found),
+        marks=(bars_from_zero("constants", counts, BLUE),),
+        height=0.7 + 0.34 * len(found),
+        grid="x",
     )

@@ -12,6 +12,7 @@ from pydantic import Field
 from calibration.measured.run_sizes import RunSizes
 from calibration.measured.runs import FITTED_FIGURES, RunCluster, Setup, SimulatedRun
 from des import domain_memory
+from des.base.checks import prefixed_errors
 from des.costs.bound_stages import bound_stages
 from des.costs.memory import model_state_bytes
 from des.job.transformer import layer_parameters
@@ -94,11 +95,9 @@ def predict_table(path: Path, shipped: Path) -> MeasuredTable:
     rows, setup = read_measured(path, shipped, KorthikantiRow, KorthikantiSetup)
     cells: list[MeasuredCell] = []
     for index, row in enumerate(rows):
-        try:
+        with prefixed_errors(f"{path}: rows[{index}]."):
             row.sizes.check()
             cells += _cells(row, setup)
-        except ValueError as error:
-            raise ValueError(f"{path}: rows[{index}].{error}") from error
     return MeasuredTable(
         name=path.stem,
         cells=tuple(cells),

@@ -23,12 +23,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from calibration.measured.runs import FITTED_FIGURES
 from des import Domain, GradientExchange, Parallelism, Placement, Plan, Topology, build_workload
 from des.base.checks import require_one_of
-from des.base.strict_forms import first_error
+from des.base.strict_forms import form_errors
 from des.base.text_files import read_text
 from des.compiled.simulate import simulate_compiled
 from des.devices.gpu_kinds import gpu_kind_named
@@ -178,10 +178,8 @@ def read_bridge_rows(path: Path) -> Iterator[BridgeRow]:
     """
     lines = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
     for number, line in enumerate(lines, start=2):
-        try:
+        with form_errors(f"{path}: line {number}"):
             row = BridgeRow.model_validate(line | {"ep": line.get("ep") or "1"})
-        except ValidationError as error:
-            raise ValueError(f"{path}: line {number}: {first_error(error)}") from error
         for field, known in (("system", SYSTEMS), ("precision", PRECISIONS)):
             require_one_of(f"{path}: line {number}", field, getattr(row, field), known)
         if row.gpus % (row.tp * row.pp * row.cp) or row.gbs % (row.mbs * row.data):

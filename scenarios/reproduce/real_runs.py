@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from scenarios.reproduce.cases import PUBLISHED, existing_cases, read_form
 from scenarios.reproduce.measured import SHOWN, draw
@@ -67,10 +68,8 @@ def predict_pipelines(folder: Path) -> MeasuredTable:
     cells = []
     for path in paths:
         for row in read_form(path, RealRunRows).root:
-            try:
+            with prefixed_errors(f"{path}: "):
                 cells += [_cell(row, key) for key in AIMS if key in row.measured]
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from error
     return MeasuredTable(name="real_runs", cells=tuple(cells), targets=())
 
 

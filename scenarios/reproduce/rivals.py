@@ -15,10 +15,10 @@ import pandas as pd
 
 from agents.planners.sailor.sailor_lists import quickest_of
 from agents.planners.table import PLANNERS
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import GuideLine, Points
 from des.figures.palette import BLUE, INK
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from des.schedules.greedy import greedy
 from des.schedules.recurrence import timing_of
 from scenarios.reproduce.cases import require_judged
@@ -115,18 +115,15 @@ def draw(frame: pd.DataFrame) -> Figure:
         colour=BLUE,
         hovers=tuple(map(str, frame["case"])),
     )
-    panel = Panel(
-        x=Axis(label="time over that of the original [%]"),
-        y=named_rows(names),
-        marks=(at_zero, points),
-        grid="x",
-    )
-    return Figure(
+    return panel_figure(
         name="picture",
         title="Planners against the programs that they are named after",
         seen=f"Times of {len(frame)} plans over those of the originals, between "
         f"{min(differences):+.1f} and {max(differences):+.1f} %.",
-        panels=(panel,),
+        x=Axis(label="time over that of the original [%]"),
+        y=named_rows(names),
+        marks=(at_zero, points),
+        grid="x",
     )
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from des.base.checks import prefixed_errors
 from des.base.command import UsageError
 from des.base.strict_json import parse_json
 from des.serving.requests import Request
@@ -86,10 +87,8 @@ def json_of(files: Files, name: str) -> dict[str, Any]:
     ValueError
         If it is not one.
     """
-    try:
+    with prefixed_errors(f"{name}: "):
         found = parse_json(files[name].decode("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{name}: must be an object, got {type(found).__name__}")
     return found

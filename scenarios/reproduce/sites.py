@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from pydantic import model_validator
 
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Line, Points
 from des.figures.palette import BLUE, INK
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from des.plan.synchronisation import (
     EVERY_STEP,
     DiLoCo,
@@ -233,19 +233,15 @@ def draw(frame: pd.DataFrame) -> Figure:
         Line(label="", x=ends, y=(row, row), colour=BLUE)
         for row, ends in zip(rows, zip(lows, highs, strict=True), strict=True)
     ]
-    return Figure(
+    return panel_figure(
         name="picture",
         title="Predictions over measured figures, with the range of what is assumed",
         seen=f"{len(frame)} runs: the middle is between {min(middles):.2f} and {max(middles):.2f} "
         "of the measured figure.",
-        panels=(
-            Panel(
-                x=Axis(label="predicted over measured", scale="log"),
-                y=named_rows(map(str, frame["name"])),
-                marks=(*ranges, Points(label="middle", x=middles, y=rows, colour=INK)),
-                height=0.8 + 0.4 * len(frame),
-                grid="x",
-            ),
-        ),
+        x=Axis(label="predicted over measured", scale="log"),
+        y=named_rows(map(str, frame["name"])),
+        marks=(*ranges, Points(label="middle", x=middles, y=rows, colour=INK)),
+        height=0.8 + 0.4 * len(frame),
+        grid="x",
         width=10.0,
     )

@@ -20,10 +20,10 @@ from agents.replanning.spot.table import (
     tune_horizon_h,
 )
 from des.base.document import DOCUMENT
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import SYMBOLS, Points
 from des.figures.palette import COLOURS
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from des.spot.offers import Table
 from scenarios.reproduce.cases import PUBLISHED, read_cases
 from scenarios.reproduce.report import Bound, Reproduction
@@ -142,19 +142,15 @@ def draw(frame: pd.DataFrame) -> Figure:
         for place, (suite, rows) in enumerate(frame.groupby("suite", sort=False))
     ]
     best = frame.sort_values("share_percent").iloc[-1]
-    return Figure(
+    return panel_figure(
         name="picture",
         title="Tokens over those of a clairvoyant [%]",
         seen=f"{len(rules)} rules in {len(series)} suites; the highest share is that of "
         f"{best['rule']} in {best['suite']}, {best['share_percent']:.1f} %.",
-        panels=(
-            Panel(
-                x=Axis(label="share of the clairvoyant's tokens [%]"),
-                y=named_rows(rules),
-                marks=tuple(series),
-                height=0.8 + 0.5 * len(rules),
-                grid="x",
-            ),
-        ),
+        x=Axis(label="share of the clairvoyant's tokens [%]"),
+        y=named_rows(rules),
+        marks=series,
+        height=0.8 + 0.5 * len(rules),
+        grid="x",
         width=10.0,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from agents import decide
 from agents.answer import config as answer_config
 from des.base.atomic_write import write_together
+from des.base.checks import system_errors
 from des.base.command import EXIT_CODES, UsageError, exit_code_of
 from des.base.flags import option, parse_given
 from des.base.lazy import lazy_imports
@@ -104,7 +105,7 @@ def _command(argv: Sequence[str] | None) -> int:
 
 def _write(path: Path, files: dict[str, bytes]) -> None:
     """Write the page and, next to it under its name, the figures: all or none."""
-    try:
+    with system_errors(f"--report {path}: cannot be written", UsageError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_together(
             {
@@ -112,5 +113,3 @@ def _write(path: Path, files: dict[str, bytes]) -> None:
                 for name, content in files.items()
             }
         )
-    except OSError as error:
-        raise UsageError(f"--report {path}: cannot be written: {error.strerror}") from error

@@ -5,10 +5,10 @@ from agents.answer.bound_page import bound_sections
 from agents.answer.number_texts import duration, figure
 from agents.search.bound_rows import KIND_TITLES
 from des import lower
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import bars_from_zero
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from des.plan.plan_texts import pipelines_text
 from des.views.plan_views import PlanViews, plan_views
 from scenarios.frame.report import Repetition, Report
@@ -48,16 +48,13 @@ def rivals_figure(answer: BoundAnswer) -> Figure:
         f"{said}\n{pipelines_text(row.bound.plan, names)}"
         for said, row in zip(each, rows, strict=True)
     )
-    panel = Panel(
+    return panel_figure(
+        name="kinds",
+        title="Best plan of each kind",
+        seen=f"Time of a step: {'; '.join(each)}.",
         x=Axis(label="seconds a step", low=0.0),
         y=named_rows(titles),
         marks=(bars_from_zero("seconds a step", times_s, BLUE, hovers),),
         height=0.7 + 0.34 * len(rows),
         grid="x",
-    )
-    return Figure(
-        name="kinds",
-        title="Best plan of each kind",
-        seen=f"Time of a step: {'; '.join(each)}.",
-        panels=(panel,),
     )

@@ -10,10 +10,10 @@ import numpy as np
 
 from agents.replanning.spot.table import SpotCase
 from des.base.flags import to_dict
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Boxes
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from des.spot.world import SpotHistory
 from scenarios.frame.outputs import OutputChoice, repetition_of
 from scenarios.frame.report import PageTable, Report
@@ -168,22 +168,18 @@ def spot_figure(found: SpotRun) -> Figure:
     course, needs = found.case.world.course, found.case.world.offers.needs
     nothing = np.zeros_like(needs[:1])  # where an offer of -1 leads
     held = np.concatenate((needs, nothing))[list(found.held)]
-    return Figure(
+    return panel_figure(
         name="sites",
         title="Sites that are up, and those that are held",
         seen=f"Held for {100 * found.history.held_s / course.duration_s:.0f} % of the time.",
-        panels=(
-            Panel(
-                x=Axis(label="time [h]", low=0.0, high=course.duration_s / 3600),
-                y=named_rows(course.sites),
-                marks=(
-                    _stays("up", course.up, course.tick_s, "#BBBBBB", 0.82),
-                    _stays("held", held, course.tick_s, BLUE, 0.4),
-                ),
-                height=0.8 + 0.45 * len(course.sites),
-                grid="x",
-            ),
+        x=Axis(label="time [h]", low=0.0, high=course.duration_s / 3600),
+        y=named_rows(course.sites),
+        marks=(
+            _stays("up", course.up, course.tick_s, "#BBBBBB", 0.82),
+            _stays("held", held, course.tick_s, BLUE, 0.4),
         ),
+        height=0.8 + 0.45 * len(course.sites),
+        grid="x",
         width=9.0,
     )
 

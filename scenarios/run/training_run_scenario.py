@@ -23,7 +23,7 @@ from des import (
     Workload,
     check_memory,
 )
-from des.base.checks import require_one_of
+from des.base.checks import prefixed_errors, require_one_of
 from des.base.command import UsageError
 from des.base.lazy import lazy_imports
 from des.base.speaking import SPEAKER
@@ -150,10 +150,8 @@ def read_plan(path: Path) -> BoundPlan:
     ValueError
         If the file holds none, or it cannot run.
     """
-    try:
+    with prefixed_errors(f"{path}: "):
         return plan_document.read_document(parse_json(read_text(path, "plan ")))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _of_document(path: Path) -> _Given:

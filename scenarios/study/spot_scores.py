@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from agents.hi_ppo.spot.policy import LearntSpotPolicy, RandomOffers, spot_network
 from agents.hi_ppo.spot.task import MOST_OFFERS, SpotObserver, draw_spot_world
 from agents.replanning.spot.table import METHODS, SpotCase, clairvoyant_tokens, shares_of
 from des.base.command import UsageError
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.spot.world import NOTHING, SpotPolicy, SpotView, SpotWorld, Whole
 from scenarios.reproduce.spot_methods import half_width
@@ -96,10 +96,9 @@ def benchmark() -> Benchmark:
     ValueError
         If its file is no benchmark.
     """
-    try:
-        return Benchmark.model_validate(parse_json(DATA.read_text("utf-8")))
-    except ValidationError as error:
-        raise ValueError(f"{DATA}: {first_error(error)}") from error
+    content = parse_json(DATA.read_text("utf-8"))
+    with form_errors(str(DATA)):
+        return Benchmark.model_validate(content)
 
 
 def frozen_cases(split: Split) -> list[SpotCase]:

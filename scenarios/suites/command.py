@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command
 from des.base.csv_text import frame_csv
@@ -188,8 +188,7 @@ class Config(JsonFlag):
 def main(config: Config) -> None:
     """Run the command on its settings."""
     name = config.name
-    if name not in SUITES:
-        raise UsageError(f"{PROG}: unknown suite {name!r}; {nearest(name, NAMES)}")
+    require_known(f"{PROG}: unknown suite", name, NAMES, UsageError)
     if config.out is not None:
         _check_empty(config.out)
     worlds = SUITES[name].worlds(config.num, config.seed)

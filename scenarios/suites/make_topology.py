@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from des import UniformLaw
-from des.base.checks import require_one_of
+from des.base.checks import prefixed_errors, require_one_of, system_errors
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command_given
 from des.base.document import DOCUMENT
@@ -65,12 +65,11 @@ def main(config: Config, given: frozenset[str]) -> None:
     """Run the command on its settings."""
     preset = shipped_world(config, given) if config.num_domains is None else drawn(config)
     topology = preset.topology
-    try:
+    # The file that an error names may be a temporary neighbour.
+    with system_errors(f"{config.out}: cannot be written", UsageError):
         topology_writer.write_topology(
             config.out, topology, comment=preset.comment, makes_folder=True
         )
-    except OSError as error:  # its own file name may be that of a temporary neighbour
-        raise UsageError(f"{config.out}: cannot be written: {error.strerror}") from error
     DOCUMENT.add(
         out=config.out,
         domains=[domain.name for domain in topology.domains],
@@ -130,11 +129,9 @@ def drawn(config: Config) -> Preset:
 
 
 def _quantity(config: Config, name: str, units: Units) -> float:
-    try:
+    with prefixed_errors(f"{PROG}: {name} ", UsageError):
         given = getattr(config, name)
         return require_in_reach(parse_quantity(given, units), given)
-    except ValueError as error:
-        raise UsageError(f"{PROG}: {name} {error}") from error
 
 
 def _flags(config: Config) -> str:

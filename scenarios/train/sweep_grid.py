@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from des.base.checks import nearest
+from des.base.checks import prefixed_errors, require_known
 from des.base.command import UsageError, exit_code_of
 from des.base.fields import from_text, kinds_of
 from scenarios.frame.run_folder import RunFolder
@@ -180,11 +180,9 @@ def _trial(settings: Mapping[str, str], seed: int, flags: Sequence[str], out: Pa
 
 def _require_task(trial: Trial) -> None:
     """Read the files and names that the trial needs, as its training will."""
-    try:
+    with prefixed_errors(f"sweep: {trial.name}: ", UsageError):
         config, _ = flat_command.resolve(trial.point.arguments)
         flat_command.make_scenario_task(config)
-    except ValueError as error:
-        raise UsageError(f"sweep: {trial.name}: {error}") from error
 
 
 def _flag_text(field: str, text: str) -> str:
@@ -197,8 +195,7 @@ def _vary(vary: Sequence[str]) -> dict[str, list[str]]:
     varied: dict[str, list[str]] = {}
     for given in vary:
         field, _, texts = given.partition("=")
-        if field not in _KINDS:
-            raise UsageError(f"sweep: vary: unknown field {field!r}; {nearest(field, [*_KINDS])}")
+        require_known("sweep: vary: unknown field", field, _KINDS, UsageError)
         if field in varied:
             raise UsageError(f"sweep: vary: {field} is given twice")
         varied[field] = []
@@ -211,10 +208,8 @@ def _vary(vary: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _spelt(field: str, text: str) -> str:
-    try:
+    with prefixed_errors(f"sweep: vary: {field} ", UsageError):
         value = from_text(_flag_text(field, text), _KINDS[field])
-    except ValueError as error:
-        raise UsageError(f"sweep: vary: {field} {error}") from error
     if isinstance(value, tuple):
         return "x".join(map(str, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -8,10 +8,10 @@ from rich import box
 from rich.table import Table
 
 from des.base.names import counted
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE, INK
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from scenarios.frame.files import read_csv
 from scenarios.frame.metrics_log import read_metrics
 from scenarios.frame.plots import seed_curves
@@ -166,19 +166,16 @@ def sweep_figure(trials: pd.DataFrame, settings: pd.DataFrame, fields: Sequence[
         symbol="diamond",
         hovers=tuple(labels),
     )
-    panel = Panel(
+    return panel_figure(
+        name="sweep",
+        title="Reward of each combination of settings",
+        seen=f"Rewards of {len(trials)} trials in {len(drawn)} combinations; the best mean is "
+        f"{drawn[0]['reward']:.4g}, of {labels[0]}.",
         x=Axis(label="reward of the policy"),
         y=named_rows(labels),
         marks=(seeds, means),
         height=0.6 + 0.34 * len(drawn),
         grid="x",
-    )
-    return Figure(
-        name="sweep",
-        title="Reward of each combination of settings",
-        seen=f"Rewards of {len(trials)} trials in {len(drawn)} combinations; the best mean is "
-        f"{drawn[0]['reward']:.4g}, of {labels[0]}.",
-        panels=(panel,),
         width=8.0,
     )
 

@@ -21,10 +21,10 @@ from des.base.document import DOCUMENT
 from des.base.extras import require_extra
 from des.base.flags import option, parse, to_dict
 from des.base.lazy import lazy_imports
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Points
 from des.figures.palette import BLUE
-from des.figures.panels import Axis, Panel, named_rows
+from des.figures.panels import Axis, named_rows
 from scenarios.frame.outputs import OutputFlags, write_outputs
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.training_config import PROG as TRAIN
@@ -160,18 +160,14 @@ def policies_figure(frame: pd.DataFrame) -> Figure:
         x_half_widths=tuple(frame["half_width_percent"]),
         colour=BLUE,
     )
-    return Figure(
+    return panel_figure(
         name="policies",
         title="Change of time against never moving",
         seen=f"Policies by their change of time; the quickest is {best['policy']}.",
-        panels=(
-            Panel(
-                x=Axis(label="change of time [%]"),
-                y=named_rows(frame["policy"]),
-                marks=(points,),
-                grid="x",
-            ),
-        ),
+        x=Axis(label="change of time [%]"),
+        y=named_rows(frame["policy"]),
+        marks=(points,),
+        grid="x",
     )
 
 

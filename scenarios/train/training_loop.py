@@ -14,6 +14,7 @@ from agents.ppo.checkpoint import CheckpointError, load_checkpoint, save_checkpo
 from agents.ppo.trainer import PPOTrainer, UpdateReport
 from calibration.loop import Choices, LoggedSubject, Subject, Timetable, default_interval_steps
 from des import Corrections
+from des.base.checks import prefixed_errors
 from scenarios.frame.metrics_log import MetricsLog
 from scenarios.frame.run_folder import RunFolder
 from scenarios.train.calibration_subject import subject_of
@@ -108,10 +109,8 @@ def restore(
 
 def _require_factors(trainer: PPOTrainer, in_force: Corrections, path: Path) -> None:
     """Refuse a checkpoint whose environments simulate with other factors than its calibration."""
-    try:
+    with prefixed_errors(f"checkpoint {path}: ", CheckpointError):
         found = corrections_of(trainer.rollouts)
-    except ValueError as error:
-        raise CheckpointError(f"checkpoint {path}: {error}") from error
     if found != in_force:
         raise CheckpointError(
             f"checkpoint {path}: corrections of the environments must be those in force, "

@@ -16,6 +16,7 @@ from agents.answer.config import Config as Question
 from agents.trainers.table import DEFAULT_TRAINER, TRAINERS
 from calibration.measurements.sites import Sites, read_sites
 from des.base.atomic_write import write_atomically
+from des.base.checks import prefixed_errors
 from des.base.command import EXIT_CODES, UsageError
 from des.base.commands import command_given
 from des.base.flags import option, required
@@ -118,10 +119,8 @@ class Config(LayerFlags, NetworkFlag):
 
     def seconds(self, field: str) -> float:
         """A duration of a field. [s]"""
-        try:
+        with prefixed_errors(f"{PROG}: --{field} ", UsageError):
             return parse_quantity(getattr(self, field), DURATION_S)
-        except ValueError as error:
-            raise UsageError(f"{PROG}: --{field} {error}") from error
 
 
 @command_given(Config, PROG, __doc__, _EPILOG)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from agents.replanning.observed_world import Figure, WorldObservation
 from calibration.measurements.sites import Sites
 from des.base.bounded_files import read_at_most
+from des.base.checks import prefixed_errors, system_errors
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, DURATION_S, TIME_S, parse_quantity
 from des.base.strict_forms import StrictForm, first_error
 from des.base.strict_json import parse_json
@@ -105,11 +106,9 @@ def _figures(form: _LineForm) -> Iterator[tuple[Figure, float]]:
     )
     for key, text, figure in quantities:
         if text is not None:
-            try:
+            with prefixed_errors(f"{key}: "):
                 units = {"bandwidth": BANDWIDTH_BYTES_PER_S, "latency": TIME_S}.get(key, DURATION_S)
                 yield figure, parse_quantity(text, units)
-            except ValueError as error:
-                raise ValueError(f"{key}: {error}") from error
     if form.up is not None:
         yield "is_there", float(form.up)
     if form.gpus is not None:
@@ -169,10 +168,8 @@ class FolderSource:
         return Arrivals(observations=tuple(ordered), problems=tuple(problems))
 
     def _files(self) -> dict[str, Path]:
-        try:
+        with system_errors(f"{self.folder}: cannot be read"):
             found = sorted(one for one in self.folder.rglob("*") if one.is_file())
-        except OSError as error:
-            raise ValueError(f"{self.folder}: cannot be read: {error.strerror}") from error
         relative = ((one.relative_to(self.folder), one) for one in found)
         return {
             str(name): one

@@ -8,10 +8,10 @@ from itertools import groupby
 from agents.replanning.observed_world import WorldObservation
 from agents.replanning.stay_or_move import short_time
 from agents.replanning.watch import Action, Watch, WatchVerdict
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import Line, Stripe
 from des.figures.palette import BLUE, ORANGE
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis
 
 _HOUR_S = 3600.0
 
@@ -117,20 +117,16 @@ def day_figure(day: WatchedDay) -> Figure:
     in_force, quickest = (
         tuple(getattr(one, name) for one in day.moments) for name in ("step_s", "quickest_s")
     )
-    return Figure(
+    return panel_figure(
         name="watched_day",
         title="What the watch would have decided",
         seen=f"{day.summary}; grey where the training stands still for a change.",
-        panels=(
-            Panel(
-                x=Axis(label="time [h]", low=0.0, high=max(hours[-1], 1e-3)),
-                y=Axis(label="step [s]", low=0.0),
-                marks=(
-                    *_stripes(day, begin_s),
-                    Line(label="quickest known plan", x=hours, y=quickest, colour=ORANGE),
-                    Line(label="plan in force", x=hours, y=in_force, colour=BLUE),
-                ),
-            ),
+        x=Axis(label="time [h]", low=0.0, high=max(hours[-1], 1e-3)),
+        y=Axis(label="step [s]", low=0.0),
+        marks=(
+            *_stripes(day, begin_s),
+            Line(label="quickest known plan", x=hours, y=quickest, colour=ORANGE),
+            Line(label="plan in force", x=hours, y=in_force, colour=BLUE),
         ),
         width=9.0,
     )

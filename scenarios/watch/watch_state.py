@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from agents.replanning.watch import Watch
 from agents.search.search import PlanRequest
 from des.base.atomic_write import write_atomically
+from des.base.checks import system_errors
 from des.base.store_file import seal
 from des.base.strict_forms import StrictForm, first_error
 from des.base.text_files import read_json
@@ -77,10 +78,8 @@ def write_watch_state(path: Path, state: WatchState) -> None:
         "watch": state.watch.plain(),
     }
     content["seal"] = _seal(content)
-    try:
+    with system_errors(f"--state {path}: cannot be written"):
         write_atomically(path, json.dumps(content, allow_nan=False).encode())
-    except OSError as error:
-        raise ValueError(f"--state {path}: cannot be written: {error.strerror}") from error
 
 
 def read_watch_state(path: Path, watch: Watch) -> WatchState:

@@ -1,4 +1,4 @@
-"""Values of the cluster: what they refuse, and nodes as they are read."""
+"""Values of the cluster: what they refuse, and units of nodes."""
 
 import pytest
 from queues import policy, queued, ran
@@ -7,7 +7,6 @@ from des.cluster.node_set import ClusterPlace, NodeChange, NodeSet
 from des.cluster.queued_job import QueuedJob, SpeedCurve
 from des.cluster.running import run
 from des.cluster.world import BloxRules, World
-from des.devices.cluster import Cluster, ClusterNode, Switch
 from des.dynamics import LinkState, MarkovModulated
 
 NODES = NodeSet.equal(1, 4)
@@ -65,17 +64,11 @@ def test_rules_of_blox_have_rounds_and_no_failures():
         World(nodes=NODES, jobs=(), blox=BloxRules(), round_s=1.0, failures=law)
 
 
-def test_levels_of_a_read_cluster_are_those_of_its_nodes():
-    cluster = Cluster(
-        nodes=tuple(ClusterNode(name=f"n{i}", switch=f"s{i // 2}", num_gpus=2) for i in range(4)),
-        switches=(Switch(name="s0", level="leaf"), Switch(name="s1", level="leaf")),
-    )
-    nodes = NodeSet.of_cluster(cluster)
+def test_units_of_a_level_are_those_of_its_nodes():
+    nodes = NodeSet.equal(4, 2, nodes_per_rack=2)
 
-    assert nodes.level_units("leaf") == {"s0": [0, 1], "s1": [2, 3]}
+    assert nodes.level_units("rack") == {"r0": [0, 1], "r1": [2, 3]}
     assert nodes.num_gpus == 8
-    with pytest.raises(ValueError, match="node a: num_gpus must be known"):
-        NodeSet.of_cluster(Cluster(nodes=(ClusterNode(name="a"),)))
 
 
 def test_an_elastic_job_needs_a_range_of_gpus():

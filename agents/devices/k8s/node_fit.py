@@ -8,10 +8,9 @@ import numpy as np
 
 from agents.devices.fragmentation import fragmentation
 from agents.devices.free_gpus import FreeGpus
-from agents.devices.goodness import places_of
-from agents.devices.gpu_placement import PAYLOAD_BYTES, optimal_placement
+from agents.devices.gpu_placement import PAYLOAD_BYTES, gpus_all_reduce_s, optimal_placement
 from agents.devices.numa_policies import POLICIES, NumaPolicy, most_nodes
-from agents.devices.ring_times import places_all_reduce_s, set_all_reduces_s
+from agents.devices.ring_times import set_all_reduces_s
 from agents.devices.set_tables import MOST_IN_SETS
 from des.devices.gpus import MOST_GPUS
 from des.devices.server import Server
@@ -106,15 +105,6 @@ def fit_on_server(
         num_nodes=found.num_nodes,
         fragmentation_fraction=fragmentation([after]).fraction,
     )
-
-
-def gpus_all_reduce_s(
-    server: Server, gpus: Sequence[int], payload_bytes: float = PAYLOAD_BYTES
-) -> float | None:
-    """Predicted time of an all-reduce among some GPUs; None for more than 16. [s]"""
-    if len(gpus) > MOST_GPUS:
-        return None
-    return places_all_reduce_s(server, places_of(server, "gpus", gpus), payload_bytes)
 
 
 def times_range(

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.strict_json import parse_json
 from des.base.strict_yaml import BASE_LOADER, require_bounded_yaml
 
@@ -85,8 +85,7 @@ def mapping_in(owner: str, value: object, allowed: Sequence[str] | None = None) 
     if not isinstance(value, dict):
         raise ValueError(f"{owner}: must be a mapping, got {str(value)[:60]!r}")
     for key in value if allowed is not None else ():
-        if key not in (allowed or ()):
-            raise ValueError(f"{owner}: unknown key {key!r}; {nearest(key, allowed or ())}")
+        require_known(f"{owner}: unknown key", key, allowed or ())
     return value
 
 

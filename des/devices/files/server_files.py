@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from des.base.checks import prefixed_errors
+from des.base.checks import prefixed_errors, system_errors
 from des.devices.files.gpu_list import ListedGpu, read_gpu_list, with_gpu_list
 from des.devices.files.joining import with_cards, with_numa_nodes
 from des.devices.files.link_matrix import LinkMatrix
@@ -123,10 +123,8 @@ def _read_text(path: Path, found: _Found, *, strict: bool) -> None:
 
 def _text(path: Path) -> str:
     """Read a file in UTF-8, or in UTF-16 as Windows writes the output of programs."""
-    try:
+    with system_errors(f"{path}: cannot be read"):
         content = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
     coding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     try:
         return content.decode(coding)

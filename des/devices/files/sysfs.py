@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from des.base.checks import prefixed_errors
+from des.base.checks import prefixed_errors, system_errors
 from des.devices.server import NumaNode
 from des.devices.spans import Span, parse_spans
 
@@ -99,7 +99,5 @@ def _rate(path: Path) -> float:
 
 
 def _read(path: Path) -> str:
-    try:
+    with system_errors(f"{path}: cannot be read"):
         return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from des.base.checks import nearest
-from des.base.strict_forms import StrictForm, first_error
+from des.base.checks import require_known
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.text_files import read_json, read_yaml
 from des.world.domain_load import IDLE, DomainLoad
 from des.world.topology import Topology
@@ -65,14 +63,9 @@ def _loads_of(
 ) -> tuple[DomainLoad, ...]:
     loads = dict.fromkeys(topology.index_of, IDLE)
     for name, said in named.items():
-        if name not in loads:
-            raise ValueError(f"{owner}: unknown domain {name!r}; {nearest(str(name), list(loads))}")
-        try:
+        require_known(f"{owner}: unknown domain", name, loads)
+        with form_errors(f"{owner}: {name}"):
             loads[str(name)] = _load(said)
-        except ValidationError as error:
-            raise ValueError(f"{owner}: {name}: {first_error(error)}") from error
-        except ValueError as error:
-            raise ValueError(f"{owner}: {name}: {error}") from error
     return tuple(loads.values())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from des.base.checks import nearest, require_one_of
+from des.base.checks import nearest, prefixed_errors, require_one_of
 from des.base.strict_json import parse_json
 from des.base.text_files import read_text
 from des.world.layer_profiles import LAYER_SIZES, LayerProfile, ProfiledLayer, ProfilePoint
@@ -125,7 +125,7 @@ def profile_point(place: str, row: _Row) -> ProfilePoint:
         _time(place, row, name) for name in TIME_COLUMNS
     )
     kind = _text(place, row, "layer")
-    try:
+    with prefixed_errors(f"{place}: "):
         return ProfilePoint(
             layer=ProfiledLayer(kind=kind, **sizes),  # type: ignore[arg-type]  # checked there
             tensor=tensor,
@@ -135,8 +135,6 @@ def profile_point(place: str, row: _Row) -> ProfilePoint:
             input_gradient_s=input_gradient_s,
             weight_gradient_s=weight_gradient_s,
         )
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
 
 
 def _cell(place: str, row: _Row, column: str) -> object:

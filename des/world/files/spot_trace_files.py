@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from des.base.command import UsageError
-from des.base.strict_forms import first_error
+from des.base.strict_forms import form_errors
 from des.base.text_files import read_json
 from des.dynamics.site_course import SiteCourse
 
@@ -74,7 +74,6 @@ def read_spot_trace(path: Path, *, least_servers: int = 1) -> SiteCourse:
 
 
 def _read(path: Path) -> _Trace:
-    try:
-        return _Trace.model_validate(read_json(path))
-    except ValidationError as error:
-        raise ValueError(f"{path}: {first_error(error)}") from error
+    content = read_json(path)
+    with form_errors(str(path)):
+        return _Trace.model_validate(content)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+from des.base.checks import prefixed_errors
 from des.base.strict_forms import StrictForm
 from des.devices.gpu_kinds import GpuKind, gpu_kind_named
 from des.world.domain import Domain
@@ -184,14 +185,12 @@ class GpuForm(AccessForm):
             return None
         if self.profile is None:
             raise ValueError(f"domain {name}: profile must name a file with layer_times profile")
-        try:
+        with prefixed_errors(f"domain {name}: profile: "):
             return read_layer_profile(
                 folder / self.profile,
                 gpu=self.profile_gpu or self.gpu,
                 extrapolates=self.extrapolate,
             )
-        except ValueError as error:
-            raise ValueError(f"domain {name}: profile: {error}") from error
 
     def _kernels_of(self, name: str, source: str) -> KernelFigures | None:
         if source == "fraction":
@@ -200,14 +199,10 @@ class GpuForm(AccessForm):
                     f"domain {name}: kernels must be left out with layer_times fraction, got it"
                 )
             return None
-        try:
+        with prefixed_errors(f"domain {name}: "):
             return (self.kernels or KernelsForm()).to_figures()
-        except ValueError as error:
-            raise ValueError(f"domain {name}: {error}") from error
 
     def _nodes_of(self, name: str, folder: Path) -> Nodes:
         assert self.nodes is not None
-        try:
+        with prefixed_errors(f"domain {name}: "):
             return self.nodes.to_nodes(self.num_gpus, folder)
-        except ValueError as error:
-            raise ValueError(f"domain {name}: {error}") from error

@@ -4,10 +4,11 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from des.base.checks import prefixed_errors
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, require_in_reach, scale_number
-from des.base.strict_forms import StrictForm, first_error
+from des.base.strict_forms import StrictForm, form_errors
 from des.base.strict_json import parse_json
 from des.world.domain import Domain
 from des.world.files.dynamics_forms import read_law
@@ -85,10 +86,8 @@ class _JsonForm(StrictForm):
                 for field, value in values.items()
                 if value is not None
             }
-            try:
+            with form_errors(f"domain {name}"):
                 gpus = GpuForm.model_validate(one)
-            except ValidationError as error:
-                raise ValueError(f"domain {name}: {first_error(error)}") from error
             figures = self.figures(index, index)
             if figures is None:
                 raise ValueError(
@@ -108,13 +107,11 @@ class _JsonForm(StrictForm):
             )
         if bandwidth is None or latency is None:
             return None
-        try:
+        with prefixed_errors(f"bandwidth or latency of [{row}][{column}]: "):
             return (
                 require_in_reach(scale_number(bandwidth, "Gbps", BANDWIDTH_BYTES_PER_S), bandwidth),
                 require_in_reach(scale_number(latency, "ms", TIME_S), latency),
             )
-        except ValueError as error:
-            raise ValueError(f"bandwidth or latency of [{row}][{column}]: {error}") from error
 
     def price(self, row: int, column: int) -> float | None:
         """USD per GB of one entry, None where none is given; refused where there is no link."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TextIO
 
-from des.base.checks import nearest, require_positive
+from des.base.checks import prefixed_errors, require_known, require_positive
 from des.base.quantities import BANDWIDTH_BYTES_PER_S, TIME_S, parse_quantity
 from des.dynamics import LinkSeries, Replay
 
@@ -54,8 +54,7 @@ def read_link_trace(
     """
     path = Path(path)
     for key in columns:
-        if key not in COLUMNS:
-            raise ValueError(f"{path}: columns: unknown {key!r}; {nearest(key, tuple(COLUMNS))}")
+        require_known(f"{path}: columns: unknown", key, COLUMNS)
     if longest_gap_s is not None:
         require_positive(str(path), "longest_gap_s", longest_gap_s)
     try:
@@ -99,10 +98,8 @@ def _number(place: str, column: str, text: str, key: str) -> float:
     try:
         return float(text)
     except ValueError:
-        try:
+        with prefixed_errors(f"{place}: {column} must be a number, got {text!r}; "):
             return parse_quantity(text, _UNITS[key])
-        except ValueError as error:
-            raise ValueError(f"{place}: {column} must be a number, got {text!r}; {error}") from None
 
 
 def _series(rows: list[_Row]) -> tuple[LinkSeries, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from des.base.text_files import read_text
 from scenarios.job_queue.traces import alibaba_2020, gavel, lingjun, philly
 from scenarios.job_queue.traces.own_columns import read_own_columns
@@ -74,8 +74,7 @@ def _form_of(path: Path, form: str) -> str:
                 f"{_lacks(head, best)}; --columns submit=NAME,gpus=NAME,duration=NAME maps others"
             )
         form = best
-    if form not in FORMS:
-        raise ValueError(f"unknown form of trace {form!r}; {nearest(form, list(FORMS))}")
+    require_known("unknown form of trace", form, FORMS)
     if likeness[form] < _ENOUGH:
         raise ValueError(
             f"{path}: must be a trace of the form {form}, of whose columns it has "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from scenarios.job_queue.traces.calendar import seconds_of
 from scenarios.job_queue.traces.trace_jobs import (
     JobRow,
@@ -32,8 +32,7 @@ def read_own_columns(path: Path, columns: Mapping[str, str]) -> ReadRows:
         If a role is unknown or missing, a column is not there, or there is no job.
     """
     for role in columns:
-        if role not in ROLES:
-            raise ValueError(f"{path}: columns: unknown {role!r}; {nearest(role, ROLES)}")
+        require_known(f"{path}: columns: unknown", role, ROLES)
     lacks = [role for role in NEEDED if role not in columns]
     lacks += ["duration or end"] * ("duration" not in columns and "end" not in columns)
     if lacks:

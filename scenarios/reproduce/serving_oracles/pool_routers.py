@@ -12,7 +12,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from des.base.checks import nearest
+from des.base.checks import require_known
 from scenarios.reproduce.serving_oracles.pool_instance import PoolInstance
 from scenarios.reproduce.serving_oracles.pool_works import RequestState
 
@@ -139,10 +139,7 @@ def make_router(
     ValueError
         If there is no router of that name, or a pool that it needs has no instance.
     """
-    if name not in ROUTER_NAMES:
-        raise ValueError(
-            f"router: must be a known name, got {name!r}; {nearest(name, ROUTER_NAMES)}"
-        )
+    require_known("router: must be a known name, got", name, ROUTER_NAMES)
     if name in _CHOICES:
         return PlainRouter(choose_prompt=_CHOICES[name](instances, settings), choose_token=None)
     prompts = [one for one in instances if one.pool == "prompt"]

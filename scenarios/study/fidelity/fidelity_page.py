@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from des.figures.figure import Figure
+from des.figures.figure import Figure, panel_figure
 from des.figures.marks import SYMBOLS, Line
 from des.figures.palette import COLOURS
-from des.figures.panels import Axis, Panel
+from des.figures.panels import Axis
 from scenarios.frame.report import PageTable, Repetition, Report
 from scenarios.study.fidelity.levels import DetailLevel, choices_kept
 
@@ -122,17 +122,13 @@ def levels_figure(rows: pd.DataFrame) -> Figure:
                 symbol=SYMBOLS[number % len(SYMBOLS)],
             )
         )
-    return Figure(
+    return panel_figure(
         name="levels",
         title="The same placements at every level of detail",
         seen=f"Iteration times of {len(order)} placements at {len(levels)} levels, in the order of "
         f"those of {levels[0]}; where a curve falls, a level ranks two placements the other way.",
-        panels=(
-            Panel(
-                x=Axis(label=f"placement, by its rank at {levels[0]}", is_counted=True),
-                y=Axis(label="iteration time [s]", scale="log"),
-                marks=tuple(lines),
-                height=3.4,
-            ),
-        ),
+        x=Axis(label=f"placement, by its rank at {levels[0]}", is_counted=True),
+        y=Axis(label="iteration time [s]", scale="log"),
+        marks=lines,
+        height=3.4,
     )
