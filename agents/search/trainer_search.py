@@ -24,7 +24,7 @@ class Once(Protocol):
         """Return what was found under a key before, or find it; an error is raised again."""
 
 
-def find_anew(key: Hashable, find: Callable[[], FoundT]) -> FoundT:
+def find_each_time(key: Hashable, find: Callable[[], FoundT]) -> FoundT:
     """Find it whatever was found before, as decisions do whose time counts."""
     return find()
 
@@ -40,7 +40,7 @@ class TrainerSearch:
     """
 
     trainer: Trainer
-    once: Once = find_anew
+    once: Once = find_each_time
     _shared: SharedParts = field(default_factory=SharedParts, init=False, repr=False, compare=False)
 
     def quickest(
@@ -76,7 +76,7 @@ class TrainerSearch:
         return self.once(key, lambda: binder.bind(plan))
 
     def _parts(self) -> SharedParts:
-        """Parts of all searches, begun anew where there are too many."""
+        """Parts of all searches; forgotten where there are too many."""
         if len(self._shared.parts) > _MOST_PARTS:
             self._shared.clear()
         return self._shared

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small_policies import JOB, THREE
 
-from agents.hi_ppo.moves.choosing import near_plans
+from agents.hi_ppo.moves.near_plans import near_plans
 from agents.judge.look_ahead import PlanJudge
 from agents.judge.step_times import step_times_s
 from des import Placement, Plan

@@ -106,11 +106,11 @@ def test_what_a_study_remembers_changes_no_course():
     world = world_of(given, 0)
     for make in (policy_scheduler(shipped_files()[0])[0], HoldPlan):
         column = SchedulerColumn(name="own", make=make, scope=given)
-        anew = run_course(world, 3, column.timed_scheduler(), num_epochs=2, must_fit=False)
+        alone = run_course(world, 3, column.timed_scheduler(), num_epochs=2, must_fit=False)
         for _ in range(2):
             again = run_course(world, 3, given.as_run(make)(), num_epochs=2, must_fit=False)
-            assert again.plans == anew.plans
-            assert again.total_s == anew.total_s
+            assert again.plans == alone.plans
+            assert again.total_s == alone.total_s
 
 
 def test_a_first_plan_that_beats_all_that_is_known_has_no_gap():

@@ -1,9 +1,6 @@
 """Choice among known plans and those next to them: by the move policy, within a bound."""
 
 import math
-from functools import lru_cache
-from itertools import product
-from math import comb
 from typing import Protocol
 
 import numpy as np
@@ -13,74 +10,19 @@ from agents.hi_ppo.moves.known_plans import KnownPlans
 from agents.hi_ppo.moves.move_costs import CostScale
 from agents.hi_ppo.moves.move_observer import MoveCandidates, MoveObservation, MoveObserver
 from agents.hi_ppo.moves.move_rules import MoveRule, RuleSet, work_left
-from agents.judge.look_ahead import PlanJudge, aim_of
-from des import Plan
+from agents.hi_ppo.moves.near_plans import near_plans
+from agents.judge.look_ahead import aim_of
+from des import Plan, Topology
 from des.compiled.many.layout import Real, Whole
-from des.compiled.many.steady import Job, Plans
+from des.compiled.many.steady import Job
 
-_MOST_SHIFTS, _FURTHEST = 2000, 6
-_LAYERS_OF_A_STEP = (1, 2, 3)
+_LEAST_LEFT = 0.1
+"""Share of the work to come that a plan within the bound must do at least, its change first, of
+what the plan beyond it would do: else a large model would move in every epoch and never work."""
 
-
-def near_plans(
-    judge: PlanJudge, job: Job, plan: Plan, limit_s: float, most: int = 24
-) -> tuple[Plan, ...]:
-    """Return the plans of short enough iterations that the fewest moved parameters lead to.
-
-    Borders between the domains of ``plan`` move under its schedule, all by steps of 1, 2 or 3
-    layers, at most 6 steps together and fewer where more plans than 2000 a step would be judged.
-
-    Parameters
-    ----------
-    limit_s
-        Longest iteration. [s]
-    most
-        Maximum plans returned.
-    """
-    num_borders = len(plan.placement.stages) - 1
-    if num_borders == 0 or not judge.can_hold(plan):
-        return ()
-    written = judge.plans_of([plan])
-    old, num_layers = written.end_layer[0, :num_borders].astype(np.int64), judge.workload.num_layers
-    shifts = _shifts(num_borders)
-    borders = np.unique(old + np.concatenate([n * shifts for n in _LAYERS_OF_A_STEP]), axis=0)
-    edges = np.pad(borders, ((0, 0), (1, 1)), constant_values=((0, 0), (0, num_layers)))
-    borders = borders[(np.diff(edges, axis=1) > 0).all(axis=1)]
-    plans = Plans(*(np.repeat(field, len(borders), axis=0) for field in written))
-    plans.end_layer[:, :num_borders] = borders
-    times_s = judge.scores(job, plans)
-    rows = np.flatnonzero(times_s <= limit_s)
-    moved = _count_moved_parameters(judge, old, borders[rows])
-    rows = rows[np.lexsort((times_s[rows], moved))][:most]
-    return tuple(judge.plan(plans, row) for row in rows.tolist())
-
-
-def _count_moved_parameters(judge: PlanJudge, old: Whole, borders: Whole) -> Real:
-    """Parameters between old and new borders, (N,)."""
-    before = np.concatenate(([0.0], np.cumsum(judge.workload.num_parameters)))
-    moved: Real = np.abs(before[borders] - before[old]).sum(axis=1)
-    return moved
-
-
-@lru_cache(maxsize=32)
-def _shifts(num_borders: int) -> Whole:
-    """Steps of all borders together: all that are few enough, (N, B)."""
-    reach = max(each for each in range(1, _FURTHEST + 1) if _is_few(num_borders, each))
-    found = layer = {(0,) * num_borders}
-    for _ in range(reach):
-        layer = {
-            (*shift[:at], shift[at] + way, *shift[at + 1 :])
-            for shift, at, way in product(layer, range(num_borders), (-1, 1))
-        } - found
-        found = found | layer
-    return np.array(sorted(found), dtype=np.int64)
-
-
-def _is_few(num_borders: int, reach: int) -> bool:
-    """Whether this number of steps, or less, can be taken in few enough ways."""
-    ways = (2**n * comb(num_borders, n) * comb(reach, n) for n in range(num_borders + 1))
-    return reach == 1 or sum(ways) <= _MOST_SHIFTS
-
+_BASE_EPOCHS = 2.0
+"""Epochs at base figures that count beside those to come: loads come back there, and a plan that is
+quick then has to give way less often. Chosen on worlds of seed 4."""
 
 MOST_KNOWN = 160
 """Plans that are remembered; with more the worse half is forgotten."""
@@ -109,8 +51,10 @@ class Chooser:
     plan works at base figures.
 
     A plan of which an iteration takes too long, by ``most_slowdown``, gives way to one within the
-    bound: to that under which most is done in the next epoch, its change first, in the costs that
-    the move policy weighs; where no rule decides, to that of least cost under the preference.
+    bound: to that under which most is done in the epochs to come, the change first, and in some at
+    base figures, in the costs that the move policy weighs. To come are one, and as many more as the
+    network has stayed what it is. It stays where the change would leave next to nothing of these.
+    Where no rule decides it gives way to that of least cost under the preference.
 
     Parameters
     ----------
@@ -143,6 +87,8 @@ class Chooser:
         self.overruled: Plan | None = None
         self._observer: MoveObserver | None = None
         self._weighed: tuple[object, ...] = ()
+        self._seen: Topology | None = None
+        self._num_stayed = 0
 
     @property
     def is_bounded(self) -> bool:
@@ -158,6 +104,8 @@ class Chooser:
             The plan, and what is worth to be remembered of those known.
         """
         self.overruled = None
+        self._num_stayed = self._num_stayed + 1 if situation.topology == self._seen else 0
+        self._seen = situation.topology
         job, last = known.job_of(situation), situation.last_plan
         now_s = known.times_s(situation, job)
         costs = known.costs(aim_of(situation.topology, job, situation.preference), now_s)
@@ -170,9 +118,9 @@ class Chooser:
                 plan = self._by_rule(self._moves, situation, left, job, now_s[rows])
                 among_s = np.full(len(known), np.inf)
                 among_s[rows] = now_s[rows]
-                if self._is_within(plan, known, among_s):
-                    return plan, left
-                return self._nearest(situation, known, job, among_s), left
+                if not self._is_within(plan, known, among_s):
+                    plan = self._nearest(situation, known, job, among_s)
+                return plan, left
         plan = _least(known, costs, now_s, last)
         if not self._is_within(plan, known, now_s):
             costs = np.where(now_s <= self._limit_s(now_s), costs, np.inf)
@@ -208,15 +156,22 @@ class Chooser:
         return is_within
 
     def _nearest(self, situation: Situation, known: KnownPlans, job: Job, now_s: Real) -> Plan:
-        """Take the plan of most work in the next epoch of those within the bound, near ones too."""
+        """Take the plan of most work of those within the bound, near ones too; see the class."""
         limit_s, last = self._limit_s(now_s), situation.last_plan
+        beyond = self.overruled
+        assert beyond is not None  # this is called where a plan is not within the bound
         within = [known.plans[row] for row in np.flatnonzero(now_s <= limit_s).tolist()]
         if last is not None:
             within += [last, *near_plans(known.judge, job, last, limit_s)]
-        steady = KnownPlans(known.judge, known.base, within)
+        steady = KnownPlans(known.judge, known.base, [*within, beyond])
         steady_s = steady.times_s(situation, job)
-        costs = _next_costs(situation, steady, job, steady_s)
-        return _least(steady, np.where(steady_s <= limit_s, costs, np.inf), steady_s, last)
+        to_come, at_base = _costs_of_work(situation, steady, job, steady_s, 1 + self._num_stayed)
+        costs = np.where(steady_s <= limit_s, to_come + _BASE_EPOCHS * at_base, np.inf)
+        plan = _least(steady, costs, steady_s, last)
+        if to_come[steady.row_of(plan)] > _LEAST_LEFT * to_come[steady.row_of(beyond)]:
+            self.overruled = None
+            return beyond
+        return plan
 
     def _observer_of(self, situation: Situation, rule_set: RuleSet) -> MoveObserver:
         """Observer of plan costs; a new one if the unit of costs has changed."""
@@ -255,8 +210,10 @@ def _has_unit(known: KnownPlans, by_bytes: float) -> bool:
     return by_bytes < 1.0 or bool(known.cost_bytes.all())
 
 
-def _next_costs(situation: Situation, known: KnownPlans, job: Job, now_s: Real) -> Real:
-    """Minus the work of the next epoch under a plan, the change to it first, (C,)."""
+def _costs_of_work(
+    situation: Situation, known: KnownPlans, job: Job, now_s: Real, num_epochs: int
+) -> tuple[Real, Real]:
+    """Minus the work of epochs to come, the change first, and of one at base figures, (C,) each."""
     scale = CostScale.of(
         quickest=int(known.base_s.argmin()),
         base_iteration_s=known.base_s,
@@ -268,7 +225,9 @@ def _next_costs(situation: Situation, known: KnownPlans, job: Job, now_s: Real) 
     if situation.last_plan is not None:
         move_s, moved_bytes = known.changes(situation, job, [situation.last_plan])
         move = scale.move(move_s[0], moved_bytes[0])
-    return work_left(move, scale.run(now_s, known.cost_bytes))
+    at_base = scale.run(known.base_s, known.cost_bytes)
+    to_come = work_left(move, scale.run(now_s, known.cost_bytes), num_epochs)
+    return to_come, work_left(0.0, at_base)
 
 
 def _least(known: KnownPlans, costs: Real, now_s: Real, last: Plan | None) -> Plan:

@@ -1,5 +1,6 @@
 """Whether plans stay good while the load moves."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -119,14 +120,18 @@ def _prices(bounded: Sequence[Stability], free: Sequence[Stability]) -> list[str
     for one, other in zip(bounded, free, strict=True):
         of_world = excess.setdefault(one.suite, {}).setdefault(one.world, [])
         of_world.append(100.0 * (one.total_s / other.total_s - 1.0))
-    found = {
-        suite: mean_and_interval(list(map(fmean, of.values()))) for suite, of in excess.items()
-    }
-    return [
-        f"{suite}: the bound costs {one.mean:+.2f} % of the time"
-        + (f" ± {one.half_width:.2f}" if len(excess[suite]) > 1 else "")
-        for suite, one in found.items()
-    ]
+    return [_price_line(suite, list(map(fmean, of.values()))) for suite, of in excess.items()]
+
+
+def _price_line(suite: str, prices: Sequence[float]) -> str:
+    """Say what the bound costs in the worlds of a suite. [%]"""
+    ended = [one for one in prices if math.isfinite(one)]
+    never = f"; in {len(prices) - len(ended)} worlds no work is done" if ended != prices else ""
+    if not ended:
+        return f"{suite}: no work is done within the bound"
+    found = mean_and_interval(ended)
+    spread = f" ± {found.half_width:.2f}" if len(ended) > 1 else ""
+    return f"{suite}: the bound costs {found.mean:+.2f} % of the time{spread}{never}"
 
 
 def _share(draws: Sequence[Stability]) -> float:
