@@ -117,7 +117,7 @@ def test_a_dear_change_is_made_once_the_network_has_stayed_for_long_enough():
     moved = [plan != last for plan in plans]
     at = moved.index(True)
 
-    assert 0 < at
+    assert at > 0
     assert all(moved[at:])
     assert price_s(staying[at], plans[at]) > 0.5 * staying[at].epoch_s
 

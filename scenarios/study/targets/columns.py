@@ -1,8 +1,9 @@
 """Columns of the table of targets, made from the flags: policies, their controls, and planners.
 
-They are measured in processes of their own where asked, but for what measures wall times.
+Groups of targets are measured in processes where asked, but for what measures wall times.
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -171,22 +172,46 @@ def _local_file(config: Config) -> Path:
 ALONE = "response"
 """Group of response times, which other processes would make longer."""
 
+_LONGEST = ("headroom", "stability", "fluctuation")
+"""Groups that take longest, which begin first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnTask:
-    """A column of a run, all groups of which but `ALONE` are measured in one process."""
+class GroupTask:
+    """A group of targets of some columns of a run, measured in one process."""
 
     config: Config
-    column: str
+    group: str
+    columns: tuple[str, ...]
     run_folder: Path
 
 
-def measure_columns(
+def group_tasks(
     config: Config, names: Sequence[str], run_folder: Path, num_workers: int
-) -> None:
-    """Measure columns in processes; `measure_groups` reads what they keep.
+) -> list[GroupTask]:
+    """Split a run, but for `ALONE`: by groups, as columns share references; then by columns.
 
-    Figures are those of one process: references that columns share are found in each process.
+    Examples
+    --------
+    >>> config = Config(targets=("time", "stability", "response"), method=("uniform",))
+    >>> [(one.group, one.columns) for one in group_tasks(config, ["a", "b", "c"], Path(), 4)]
+    [('stability', ('a', 'c')), ('stability', ('b',)), ('time', ('a', 'c')), ('time', ('b',))]
+    """
+    groups = [group for group in targets_of(config) if group != ALONE]
+    groups.sort(key=lambda group: (*_LONGEST, group).index(group))
+    num_parts = min(len(names), math.ceil(num_workers / max(1, len(groups))))
+    parts = [tuple(names[part::num_parts]) for part in range(num_parts)]
+    return [
+        GroupTask(config=config, group=group, columns=part, run_folder=run_folder)
+        for group in groups
+        for part in parts
+    ]
+
+
+def measure_in_processes(tasks: Sequence[GroupTask], num_workers: int) -> None:
+    """Measure groups in processes; `measure_groups` reads what they keep.
+
+    Figures are those of one process: references that groups share are found in each process.
 
     Raises
     ------
@@ -194,33 +219,32 @@ def measure_columns(
         If a file is corrupt or of another run, or cannot be read or written; ChildProcessError if a
         process died.
     RuntimeError
-        If a column fails otherwise, naming it.
+        If a group fails otherwise, naming it.
     """
-    tasks = [ColumnTask(config=config, column=name, run_folder=run_folder) for name in names]
     outcomes = map_in_processes(
-        measure_column, tasks, num_workers=num_workers, timeout_s=None, at_once=True
+        measure_group, tasks, num_workers=num_workers, timeout_s=None, at_once=True
     )
-    with closing(outcomes), SPEAKER.doing("columns in processes"):
+    with closing(outcomes), SPEAKER.doing("targets in processes"):
         for num_done, (position, outcome) in enumerate(outcomes, start=1):
-            column = tasks[position].column
+            group = tasks[position].group
             if isinstance(outcome, ChildProcessError):
-                raise ChildProcessError(f"column {column}: {outcome}") from outcome
+                raise ChildProcessError(f"target {group}: {outcome}") from outcome
             if isinstance(outcome, ValueError | OSError):
                 raise outcome
             if isinstance(outcome, Exception):
-                raise RuntimeError(f"column {column}: {outcome}") from outcome
-            SPEAKER.reached(f"{num_done} of {len(tasks)} columns measured")
+                raise RuntimeError(f"target {group}: {outcome}") from outcome
+            SPEAKER.reached(f"{num_done} of {len(tasks)} measured, {group} last")
 
 
-def measure_column(task: ColumnTask) -> None:
-    """Measure a column in this process, and keep each group in the run folder."""
+def measure_group(task: GroupTask) -> None:
+    """Measure a group of some columns in this process, and keep each in the run folder."""
     columns, origins = _columns_of(task.config)
-    keys = [(task.column, group) for group in targets_of(task.config) if group != ALONE]
+    keys = [(column, task.group) for column in task.columns]
     measure_groups(columns, origins, task.run_folder, keys)
 
 
 @lru_cache(maxsize=1)
 def _columns_of(config: Config) -> tuple[list[SchedulerColumn], dict[Key, Origin]]:
-    """All columns of a run, whose references are shared by those that this process measures."""
+    """All columns of a run, whose references are shared by all that this process measures."""
     columns = scheduler_columns(config)
     return columns, origins_of(config, columns)

@@ -94,9 +94,10 @@ def _run(
     """Measure what is not there yet, and write and show all."""
     names = tuple(column.name for column in columns)
     many = 1 if columns[0].scope.is_short else usable_cores()
-    num_workers = min(config.workers or many, len(names))
-    if num_workers > 1:
-        target_columns.measure_columns(config, names, folder.path, num_workers)
+    num_workers = config.workers or many
+    tasks = target_columns.group_tasks(config, names, folder.path, num_workers)
+    if min(num_workers, len(tasks)) > 1:
+        target_columns.measure_in_processes(tasks, num_workers)
     kept = targets_table.measure_groups(columns, origins, folder.path)
     measured = target_table.MeasuredTargets(
         columns=tuple(column.name for column in columns),

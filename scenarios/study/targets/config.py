@@ -77,7 +77,8 @@ class Config(LayerFlags, OutputFlags):
     resume: bool = option(False, "continue the run in --out with its original flags")
     workers: int | None = option(
         None,
-        "processes, a column each at a time; response times are measured alone, after the others; "
+        "processes, a group of targets each at a time; response times are measured alone, after "
+        "the others; "
         "none: one a core, of a short run one",
     )
 
