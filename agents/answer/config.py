@@ -77,7 +77,7 @@ class Config(LayerFlags, NetworkFlag):
     most_slowdown: float | None = option(
         None,
         "reject plans whose iteration takes longer than that of the quickest plan known now by "
-        "more than this share, such as 0.08",
+        "more than this share, such as 0.08; not where the change takes all of an epoch",
     )
     deciders: Deciders = option(
         "search", "search, policies of Hi-PPO, whose proposals are bound, or both together"
