@@ -62,9 +62,9 @@ SPARED = 100.0
 
 
 def against_rules(
-    column: SchedulerColumn, world: SuiteWorld, draw: int, *, has_fixed_rules: bool = True
+    column: SchedulerColumn, world: SuiteWorld, draw: int, *, is_lively: bool = True
 ) -> RuleComparison:
-    """Measure a draw of a world, also under fixed rules on the scheduler's own proposals or not."""
+    """Measure a draw of a world; of a lively one fixed rules on own proposals and times too."""
     episode = column.episode(world, draw)
     part = replace(world, num_epochs=len(episode.rows))
     key = (world.name, draw, part.num_epochs)
@@ -85,15 +85,14 @@ def against_rules(
         foreseen={name.removesuffix(FORESEEN): excess[name] for name in foreseen_rules()},
         fixed={
             name: column.episode(world, draw, name).total_s / best_s - 1.0
-            for name in (column.fixed_rules if has_fixed_rules else ())
+            for name in (column.fixed_rules if is_lively else ())
         },
         unforeseen=math.nan if least_s is None else least_s / best_s - 1.0,
         why_unlisted=why_unlisted(part),
-        decision_s=_decision_s(column, part, draw),
-        search_s=column.scope.once(
-            ("search", *key),
-            lambda: _search_s(column.scope, part, draw),
-        ),
+        decision_s=_decision_s(column, part, draw) if is_lively else math.nan,
+        search_s=column.scope.once(("search", *key), lambda: _search_s(column.scope, part, draw))
+        if is_lively
+        else math.nan,
     )
 
 
@@ -138,7 +137,7 @@ def measure(column: SchedulerColumn) -> list[Target]:
     scope = column.scope
     found = {
         name: [
-            against_rules(column, world, draw, has_fixed_rules=name in LIVELY)
+            against_rules(column, world, draw, is_lively=name in LIVELY)
             for world in worlds_of(scope, name)
             for draw in scope.draws(world)
         ]

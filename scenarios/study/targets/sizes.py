@@ -74,7 +74,7 @@ FULL = Sizes(
     num_fronts=6,
     num_evaluations=20_000,
 )
-"""Half an hour on two cores for six columns under a trainer, whose decisions take 0.1 to 0.5 s."""
+"""Under a trainer decisions take 0.1 to 0.5 s: 64 epochs a draw would take most of a day."""
 
 SHORT = Sizes(
     num_worlds=2,

@@ -37,7 +37,7 @@ class RuleComparison:
         Reason why it cannot; empty where it can.
     decision_s, search_s
         Mean wall time of a decision: of the scheduler, and of the search that a rule needs for its
-        plans in every epoch. [s]
+        plans in every epoch; NaN where they are not timed. [s]
     """
 
     world: str
