@@ -13,8 +13,8 @@ from des import NO_CORRECTIONS, Corrections, Plan, Topology, Workload
 
 FoundT = TypeVar("FoundT")
 
-_MOST_PARTS = 20_000
-"""Shared parts that are kept; a decision over ten sites adds a few hundred."""
+_MOST_PARTS = 5_000
+"""Shared parts that are kept, about 30 MB; a decision over ten sites adds 150."""
 
 
 class Once(Protocol):
