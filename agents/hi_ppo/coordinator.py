@@ -86,8 +86,8 @@ class Coordinator:
         A bound for steady iteration times: no plan is taken of which an iteration takes longer, by
         more than this share, than one of the quickest plan known does on the network as it is.
         Where bytes count, plans for time alone are proposed too, so that quick ones are known.
-        `agents.hi_ppo.moves.choosing.Chooser` describes the plan taken instead. It cannot hold
-        where the plan is not valid and the last one stays. None: no bound.
+        `agents.hi_ppo.moves.choosing.Chooser` describes what is taken instead, and when none is. It
+        does not hold where the plan is not valid and the last one stays. None: no bound.
     replan_threshold
         The last plan stays, without a proposal, while it can be used and no link or domain that it
         uses has changed by more than this since the last decision. None: decides in every epoch.

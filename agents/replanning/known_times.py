@@ -1,4 +1,4 @@
-"""Times of plans that are asked for again: by other methods on the same networks."""
+"""Cache of plan times, for methods that are judged on the same networks."""
 
 from collections.abc import Hashable, Sequence
 
@@ -11,9 +11,9 @@ from des.compiled.many.layout import Real
 
 
 class KnownTimes:
-    """Times of plans of a job on lists of networks, each worked out once.
+    """Times of plans of a job on named lists of networks, each worked out once.
 
-    Lists have names of their own, whose networks are always the same.
+    The networks of a name are always the same.
     """
 
     def __init__(self, judge: SteadyJudge) -> None:

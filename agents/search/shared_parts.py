@@ -31,11 +31,6 @@ class SharedParts:
         """Number of a value, the same for equal ones."""
         return self.numbers.setdefault(value, len(self.numbers))
 
-    def clear(self) -> None:
-        """Forget all parts; searches that began before must have ended."""
-        self.parts.clear()
-        self.numbers.clear()
-
     def room(self, sizes: tuple[int, int, int, int]) -> Room:
         """Room of some sizes, see `new_room`."""
         if sizes not in self.rooms:

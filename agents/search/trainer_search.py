@@ -1,4 +1,4 @@
-"""Searches of a trainer's plans on many networks, which share what these have in common."""
+"""Search and binding of a trainer's plans on one network after another."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -18,30 +18,31 @@ _MOST_PARTS = 5_000
 
 
 class Once(Protocol):
-    """Remembers what was found, or does not."""
+    """Lookup in a cache, or none."""
 
     def __call__(self, key: Hashable, find: Callable[[], FoundT]) -> FoundT:
-        """Return what was found under a key before, or find it; an error is raised again."""
+        """Return the value of a key, from the cache if it is there; an error is raised again."""
 
 
 def find_each_time(key: Hashable, find: Callable[[], FoundT]) -> FoundT:
-    """Find it whatever was found before, as decisions do whose time counts."""
+    """Return the value without a cache, for decisions whose time counts."""
     return find()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class TrainerSearch:
-    """Finds and binds the plans that a trainer runs, network after network.
+    """Search and binding of the plans that a trainer runs; networks share parts of figures.
 
     Attributes
     ----------
     once
-        Remembers plans by network, job and sketch, for studies that ask for the same ones often.
+        Cache of plans by network, job and sketch, for studies that ask for the same ones often
+        (default: none).
     """
 
     trainer: Trainer
     once: Once = find_each_time
-    _shared: SharedParts = field(default_factory=SharedParts, init=False, repr=False, compare=False)
+    _shared: SharedParts = field(default_factory=SharedParts, init=False, repr=False)
 
     def quickest(
         self, topology: Topology, workload: Workload, corrections: Corrections = NO_CORRECTIONS
@@ -76,7 +77,7 @@ class TrainerSearch:
         return self.once(key, lambda: binder.bind(plan))
 
     def _parts(self) -> SharedParts:
-        """Parts of all searches; forgotten where there are too many."""
+        """Parts of the searches so far; new ones where there are too many."""
         if len(self._shared.parts) > _MOST_PARTS:
-            self._shared.clear()
+            self._shared = SharedParts()
         return self._shared

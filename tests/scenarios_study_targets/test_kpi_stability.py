@@ -9,7 +9,7 @@ from agents.decision.run_epochs import run_course
 from agents.replanning.table import SCHEDULERS
 from scenarios.study.targets.measurement_size import SchedulerColumn, Scope, on_still_links
 from scenarios.study.targets.sizes import SHORT
-from scenarios.study.targets.stability import measure
+from scenarios.study.targets.stability import _price_line, measure
 
 
 def column(**changes: object) -> SchedulerColumn:
@@ -57,3 +57,16 @@ def test_a_planner_has_no_bound():
     assert math.isnan(bounded.value)
     assert bounded.verdict == "not measured"
     assert bounded.notes == ("not measured: only trained policies have a bound on iteration times",)
+
+
+@pytest.mark.parametrize(
+    ("prices", "line"),
+    [
+        ([1.0, 3.0], "calm: the bound costs +2.00 % of the time ± 12.71"),
+        ([4.0], "calm: the bound costs +4.00 % of the time"),
+        ([4.0, math.inf], "calm: the bound costs +4.00 % of the time; no work is done in 1 of 2"),
+        ([math.inf], "calm: no work is done within the bound"),
+    ],
+)
+def test_worlds_in_which_a_bound_lets_no_work_be_done_are_told_apart(prices, line):
+    assert _price_line("calm", prices) == line

@@ -17,12 +17,12 @@ from des.compiled.many.layout import Real, Whole
 from des.compiled.many.steady import Job
 
 _LEAST_LEFT = 0.1
-"""Share of the work to come that a plan within the bound must do at least, its change first, of
-what the plan beyond it would do: else a large model would move in every epoch and never work."""
+"""Least work in the epochs to come of a plan within the bound, its change first, as a share of that
+of the plan beyond it: else a large model would move in every epoch and never work."""
 
 _BASE_EPOCHS = 2.0
-"""Epochs at base figures that count beside those to come: loads come back there, and a plan that is
-quick then has to give way less often. Chosen on worlds of seed 4."""
+"""Epochs at base figures that are weighed with those to come: loads are spread around these, and a
+plan that is quick there has to give way less often. Chosen on worlds of seed 4."""
 
 MOST_KNOWN = 160
 """Plans that are remembered; with more the worse half is forgotten."""
@@ -51,10 +51,11 @@ class Chooser:
     plan works at base figures.
 
     A plan of which an iteration takes too long, by ``most_slowdown``, gives way to one within the
-    bound: to that under which most is done in the epochs to come, the change first, and in some at
-    base figures, in the costs that the move policy weighs. To come are one, and as many more as the
-    network has stayed what it is. It stays where the change would leave next to nothing of these.
-    Where no rule decides it gives way to that of least cost under the preference.
+    bound: to that of most work in the epochs to come, the change first, and in two epochs at base
+    figures, in the costs that the move policy weighs. The epochs to come are the next one, and as
+    many more as the network has stood still. A plan beyond the bound stays if all others would do
+    less than a tenth of its work in these. Where no rule decides it gives way to the plan of least
+    cost under the preference.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ class Chooser:
         return is_within
 
     def _nearest(self, situation: Situation, known: KnownPlans, job: Job, now_s: Real) -> Plan:
-        """Take the plan of most work of those within the bound, near ones too; see the class."""
+        """Take the plan of most work of those within the bound and near the last, see the class."""
         limit_s, last = self._limit_s(now_s), situation.last_plan
         beyond = self.overruled
         assert beyond is not None  # this is called where a plan is not within the bound

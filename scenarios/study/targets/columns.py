@@ -245,6 +245,6 @@ def measure_group(task: GroupTask) -> None:
 
 @lru_cache(maxsize=1)
 def _columns_of(config: Config) -> tuple[list[SchedulerColumn], dict[Key, Origin]]:
-    """All columns of a run, whose references are shared by all that this process measures."""
+    """All columns of a run, which share the references that this process finds."""
     columns = scheduler_columns(config)
     return columns, origins_of(config, columns)

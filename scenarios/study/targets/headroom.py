@@ -64,7 +64,7 @@ SPARED = 100.0
 def against_rules(
     column: SchedulerColumn, world: SuiteWorld, draw: int, *, is_lively: bool = True
 ) -> RuleComparison:
-    """Measure a draw of a world; of a lively one fixed rules on own proposals and times too."""
+    """Measure a draw of a world; in a lively suite also rules on own proposals, and wall times."""
     episode = column.episode(world, draw)
     part = replace(world, num_epochs=len(episode.rows))
     key = (world.name, draw, part.num_epochs)
@@ -122,7 +122,7 @@ def _search_s(scope: Scope, world: SuiteWorld, draw: int) -> float:
 
 
 def _decision_s(column: SchedulerColumn, world: SuiteWorld, draw: int) -> float:
-    """Mean wall time of a decision that looks nothing up, over the same epochs. [s]"""
+    """Mean wall time of a decision without a cache, over the same epochs. [s]"""
     num_epochs, scheduler = _num_timed(column.scope, world), column.timed_scheduler()
     timed = run_course(world, draw, scheduler, num_epochs=num_epochs, must_fit=False)
     return float(np.mean([epoch.decision_s for epoch in timed.rows]))

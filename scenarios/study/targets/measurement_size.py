@@ -62,7 +62,7 @@ class Scope:
     _known: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     def once(self, key: Hashable, find: Callable[[], FoundT]) -> FoundT:
-        """Return what ``find`` returns, or raise what it refuses: the same in all columns."""
+        """Return the value of a key, found once for all columns; an error is raised again."""
         if key not in self._known:
             try:
                 self._known[key] = find()
@@ -75,7 +75,7 @@ class Scope:
 
     @cached_property
     def search(self) -> TrainerSearch:
-        """Search of the trainer's plans that remembers all: columns ask for the same ones."""
+        """Search of the trainer's plans, cached: columns ask for the same ones."""
         return TrainerSearch(trainer=self.trainer, once=self.once)
 
     def on_perfect_devices(self) -> "Scope":
@@ -85,7 +85,7 @@ class Scope:
         return self.once("perfect devices", lambda: replace(self, trainer=IDEAL, _known={}))
 
     def as_run(self, make: MakeScheduler) -> MakeScheduler:
-        """Make schedulers whose plans the trainer runs, to be run but not timed, see `search`."""
+        """Make schedulers whose plans the trainer runs, not for timing: `search` is cached."""
         if self.trainer.is_ideal:
             return make
         return lambda: bound_scheduler(make(), self.search)
@@ -172,7 +172,7 @@ class SchedulerColumn:
     _known: dict[tuple[str, int, str], CourseResult] = field(default_factory=dict, repr=False)
 
     def timed_scheduler(self) -> Scheduler:
-        """Make the scheduler, with plans as the trainer runs them; it looks nothing up."""
+        """Make the scheduler for timing: plans as the trainer runs them, without a cache."""
         return bound_scheduler(self.make(), TrainerSearch(trainer=self.scope.trainer))
 
     def on_perfect_devices(self) -> "SchedulerColumn":

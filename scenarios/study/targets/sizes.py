@@ -74,7 +74,7 @@ FULL = Sizes(
     num_fronts=6,
     num_evaluations=20_000,
 )
-"""Under a trainer decisions take 0.1 to 0.5 s: 64 epochs a draw would take most of a day."""
+"""A decision under a trainer takes 0.1 to 0.5 s, so a draw has few epochs."""
 
 SHORT = Sizes(
     num_worlds=2,

@@ -66,7 +66,8 @@ def measure(column: SchedulerColumn) -> list[Target]:
         _target(
             "stable at load +-20 %, bounded",
             f"{definition}; a plan gives way whose iteration takes more than "
-            f"{100 * MOST_SLOWDOWN:g} % longer than that of the quickest plan known",
+            f"{100 * MOST_SLOWDOWN:g} % longer than that of the quickest plan known, unless the "
+            "change would leave next to nothing of an epoch",
             bounded,
             notes,
         ),
@@ -126,7 +127,11 @@ def _prices(bounded: Sequence[Stability], free: Sequence[Stability]) -> list[str
 def _price_line(suite: str, prices: Sequence[float]) -> str:
     """Say what the bound costs in the worlds of a suite. [%]"""
     ended = [one for one in prices if math.isfinite(one)]
-    never = f"; in {len(prices) - len(ended)} worlds no work is done" if ended != prices else ""
+    never = (
+        f"; no work is done in {len(prices) - len(ended)} of {len(prices)}"
+        if ended != prices
+        else ""
+    )
     if not ended:
         return f"{suite}: no work is done within the bound"
     found = mean_and_interval(ended)
