@@ -49,7 +49,15 @@ class TrackedJobs:
         self._num_to_come = 0
 
     def arrive(self, job: QueuedJob) -> None:
-        """Count a job that arrives."""
+        """Count a job that arrives.
+
+        Raises
+        ------
+        ValueError
+            If another job of its number has not ended.
+        """
+        if job.job_id in self._unfinished:
+            raise ValueError(f"job {job.job_id}: job_id must be that of one job, got two")
         if self._world.is_tracked(job.job_id):
             self._unfinished[job.job_id] = None
             self._num_to_come -= 1

@@ -1,9 +1,10 @@
 """Cases computed by Blox: a cluster, jobs, a policy, and the job times and rounds that came out."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from agents.cluster.admission import AcceptAll, LoadThreshold
 from agents.cluster.placing import FirstFree
@@ -96,6 +97,14 @@ class BloxCase(CasePart):
     tracked_ids: Annotated[tuple[int, ...], Field(min_length=2, max_length=2)]
     jobs: Annotated[tuple[_Job, ...], Field(min_length=1)]
     expected: _Expected
+
+    @field_validator("jobs")
+    @classmethod
+    def _have_own_ids(cls, jobs: tuple[_Job, ...]) -> tuple[_Job, ...]:
+        (number, count), *_ = Counter(job.id for job in jobs).most_common(1)
+        if count > 1:
+            raise ValueError(f"id must be that of one job each, got {number} in {count}")
+        return jobs
 
     def world(self, rules: BloxRules | None = None) -> World:
         """World of the case, under the rules of Blox or under some variant of them."""

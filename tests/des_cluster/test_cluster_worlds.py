@@ -28,6 +28,13 @@ def test_jobs_out_of_order_are_refused():
         ran(jobs)
 
 
+@pytest.mark.parametrize("times", [{}, {"round_s": 1.0, "blox": BloxRules()}])
+def test_two_jobs_of_one_number_are_refused(times):
+    (job,) = queued((0, 1, 5))
+    with pytest.raises(ValueError, match="job 0: job_id must be that of one job, got two"):
+        ran((job, job), **times)
+
+
 def test_jobs_wider_than_the_cluster_are_refused_or_counted():
     jobs = queued((0, 5, 1), (0, 4, 1))
     with pytest.raises(ValueError, match=r"job 0: num_gpus must be at most .* 4, got 5"):

@@ -86,6 +86,17 @@ def test_a_wrong_case_is_one_line(tmp_path, capsys, field, value, message):
     assert_refused(main, argv, message, capsys, unwritten=out)
 
 
+def test_two_jobs_of_one_number_are_one_line(tmp_path, capsys):
+    case = json.loads((FOLDER / "las_multi_gpu.json").read_text("utf-8"))
+    case["jobs"][1]["id"] = case["jobs"][4]["id"]
+    (tmp_path / "las.json").write_text(json.dumps(case), "utf-8")
+    out = tmp_path / "out"
+
+    argv = ["blox", "--cases", str(tmp_path), "--out", str(out)]
+    message = rf"las.json: jobs: id must be that of one job each, got {case['jobs'][4]['id']} in 2"
+    assert_refused(main, argv, message, capsys, unwritten=out)
+
+
 def test_an_empty_folder_is_refused(tmp_path, capsys):
     out = tmp_path / "out"
     argv = ["blox", "--cases", str(tmp_path), "--out", str(out)]
